@@ -1,0 +1,66 @@
+"""Certified segmentation by randomized smoothing.
+
+    import segcertify as sc
+    cert = sc.certify(model, x, sigma=0.25, tau=0.75, n=100, n0=10, alpha=0.001, seed=0)
+
+Names load on first use: importing the package is quick, and certifying votes
+needs no torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from segcertify import cohen as cohen
+    from segcertify import data as data
+    from segcertify import models as models
+    from segcertify.baselines import joint_class as joint_class
+    from segcertify.certificate import ABSTAIN as ABSTAIN
+    from segcertify.certificate import Certificate as Certificate
+    from segcertify.certification import certify_votes as certify_votes
+    from segcertify.certification import indiv_class as indiv_class
+    from segcertify.certification import radius_map as radius_map
+    from segcertify.errors import InputError as InputError
+    from segcertify.noise import AxisRotation as AxisRotation
+    from segcertify.noise import Gaussian as Gaussian
+    from segcertify.noise import Laplace as Laplace
+    from segcertify.noise import Rotation as Rotation
+    from segcertify.noise import Uniform as Uniform
+    from segcertify.sampler import certify as certify
+    from segcertify.sampler import sample as sample
+    from segcertify.stats.planning import plan as plan
+    from segcertify.votes import Votes as Votes
+
+_HOME = {
+    "certificate": ("ABSTAIN", "Certificate"),
+    "votes": ("Votes",),
+    "certification": ("certify_votes", "indiv_class", "radius_map"),
+    "stats.planning": ("plan",),
+    "noise": ("AxisRotation", "Gaussian", "Laplace", "Rotation", "Uniform"),
+    "sampler": ("certify", "sample"),
+    "baselines": ("joint_class",),
+    "errors": ("InputError",),
+}
+_NAMES = {name: module for module, names in _HOME.items() for name in names}
+_MODULES = ("cohen", "data", "models")
+
+__all__ = ["__version__", *_NAMES, *_MODULES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(importlib.import_module(f"segcertify.{_NAMES[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"segcertify.{name}")
+    else:
+        raise AttributeError(f"module 'segcertify' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,63 @@
+"""Single files that hold arrays and a header, with a format and a version: safetensors underneath.
+
+Nothing is unpickled. A file appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from segcertify.arrays import Array
+from segcertify.errors import InputError
+
+
+def write(path: str | os.PathLike[str], *, kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Write arrays and a header of plain values to one file, atomically."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"format": f"segcertify.{kind}", "version": str(version), "header": json.dumps(dict(header))}
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, temporary, metadata)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str], *, kind: str, version: int) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The header and the arrays of a file that `write` made."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"no {kind} file at {path}")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path} is not a {kind} file, or is truncated ({error}): make it again") from None
+    if metadata.get("format") != f"segcertify.{kind}":
+        raise InputError(f"{path} holds {metadata.get('format', 'something else')!r}, not segcertify.{kind}")
+    if metadata.get("version") != str(version):
+        raise InputError(
+            f"{path} has format version {metadata.get('version')}, but this segcertify reads version {version}: "
+            "use the segcertify that wrote it, or make it again"
+        )
+    try:
+        header = json.loads(metadata["header"])
+    except (KeyError, ValueError):
+        raise InputError(f"{path} has an unreadable header: make it again") from None
+    return header, arrays
+
+
+def smallest_integers(array: Array) -> Array:
+    """The same integers in the smallest signed type that holds them."""
+    largest = int(np.abs(array).max(initial=0))
+    return array.astype(next(t for t in (np.int8, np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max))

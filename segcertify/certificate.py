@@ -1,0 +1,113 @@
+"""Certificate: labels that provably hold within a radius, or abstentions, and what exactly is claimed."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+
+from segcertify import archive
+from segcertify.arrays import BoolArray, IntArray
+from segcertify.errors import InputError
+from segcertify.noise import Noise, from_plain, to_plain
+from segcertify.stats.correction import Guarantee
+
+ABSTAIN = -1
+"""The label of a component about which nothing is claimed."""
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A label per component that no perturbation within ``radius`` can change, or ABSTAIN.
+
+    `claim` says in words what holds, with what probability. ``N`` is the number
+    of components tested; what a mask left out abstains.
+    """
+
+    labels: IntArray
+    radius: float
+    norm: str
+    tau: float
+    alpha: float
+    correction: str
+    guarantee: Guarantee
+    n: int
+    n0: int
+    noise: Noise
+    N: int
+    k: int = 1
+    seed: int | None = None
+    input_id: str = ""
+
+    @property
+    def abstained(self) -> BoolArray:
+        """Where nothing is claimed."""
+        return np.asarray(self.labels == ABSTAIN)
+
+    @property
+    def certified(self) -> int:
+        """How many components have a label."""
+        return int(np.count_nonzero(self.labels != ABSTAIN))
+
+    @property
+    def claim(self) -> str:
+        """What this certificate says, in one sentence."""
+        certified = f"{self.certified:,} certified of {self.N:,} tested components"
+        threat = f"every perturbation of {self.noise.threat(self.norm)} at most {_rounded_down(self.radius)}"
+        if self.guarantee == "fwer":
+            return (
+                f"With probability at least 1 - {self.alpha:g} over the noise draws, the {certified} all keep their "
+                f"label as the smoothed model's most likely one under {threat}."
+            )
+        if self.guarantee == "k-fwer":
+            return (
+                f"With probability at least 1 - {self.alpha:g} over the noise draws, of the {certified} all but at most "
+                f"{self.k - 1} keep their label as the smoothed model's most likely one under {threat}."
+            )
+        if self.guarantee == "fdr":
+            condition = " if components are independent or positively dependent (PRDS)" if self.correction == "bh" else ""
+            return (
+                f"No robustness certificate: of the {certified}, the expected proportion whose label may change under "
+                f"{threat} is at most {self.alpha:g}{condition}."
+            )
+        return (
+            f"Of the {certified}, those that the correction {self.correction!r} guarantees at level {self.alpha:g} keep "
+            f"their label as the smoothed model's most likely one under {threat}."
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to one file (safetensors, format ``segcertify.certificate``)."""
+        header = {name: value for name, value in vars(self).items() if name not in ("labels", "noise")}
+        header["noise"] = to_plain(self.noise)
+        arrays = {"labels": archive.smallest_integers(self.labels)}
+        archive.write(path, kind="certificate", version=_VERSION, header=header, arrays=arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Certificate:
+        """Read a file that `save` wrote."""
+        header, arrays = archive.read(path, kind="certificate", version=_VERSION)
+        try:
+            header["noise"] = from_plain(header["noise"])
+            if header["guarantee"] not in get_args(Guarantee):
+                raise InputError(f"unknown guarantee {header['guarantee']!r}")
+            return cls(arrays["labels"].astype(np.int32), **header)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path} is not a complete certificate file ({error}): make it again") from None
+
+    def __repr__(self) -> str:
+        return (
+            f"Certificate({self.noise}, n0={self.n0}, n={self.n}, tau={self.tau:g}, {self.correction}: {self.claim})"
+        )
+
+
+def _rounded_down(radius: float) -> str:
+    """Six significant digits, never more than the number itself."""
+    if radius <= 0:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(radius)) - 5)
+    return f"{math.floor(radius / unit) * unit:.6g}"

@@ -1,0 +1,79 @@
+"""The two protocols of this folder: a noise, and the randomness of one draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from segcertify.arrays import FloatArray
+from segcertify.errors import InputError
+from segcertify.stats.binomial import ROUNDING
+
+Tensor = Any  # a torch.Tensor; this layer does not import torch
+Probability = float | FloatArray
+
+
+class Stream(Protocol):
+    """The randomness of one draw: fills tensors in place, on their device."""
+
+    def normal_(self, out: Tensor) -> Tensor:
+        """Standard normal numbers."""
+
+    def exponential_(self, out: Tensor) -> Tensor:
+        """Standard exponential numbers."""
+
+    def uniform_(self, out: Tensor) -> Tensor:
+        """Uniform numbers in [0, 1)."""
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """A generator for a handful of numbers on the host."""
+
+
+@runtime_checkable
+class Noise(Protocol):
+    """Perturbs inputs at random; proves a radius from a probability. Implementations are frozen dataclasses."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def norm(self) -> str:
+        """What the radius measures: "l1", "l2" or "angle"."""
+
+    def radius(
+        self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None
+    ) -> FloatArray:
+        """The radius within which a label of probability above p stays the most likely one; 0 for p <= 1/2."""
+
+    def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
+        """A batch of independently perturbed copies of x, one for each stream: (len(streams), *x.shape)."""
+
+    def check(self, input_shape: tuple[int, ...]) -> None:
+        """Refuse inputs that this noise cannot perturb."""
+
+    def threat(self, norm: str) -> str:
+        """The perturbations that a certificate speaks of, in words."""
+
+
+def round_down(radius: Probability) -> FloatArray:
+    """The radius, clipped at 0 and lowered by more than the error of its computation."""
+    return np.maximum(np.asarray(radius, float), 0.0) * (1 - ROUNDING)
+
+
+def above_half(p: Probability) -> FloatArray:
+    """p, checked to be a probability, raised to 1/2, where every radius is 0."""
+    p = np.asarray(p, float)
+    if not ((p >= 0) & (p < 1)).all():
+        raise InputError(f"a radius needs probabilities in [0, 1), but got {p!r}")
+    return np.maximum(p, 0.5)
+
+
+def require_norm(noise: Noise, norm: str | None, *others: str) -> str:
+    """The norm asked for (the noise's own by default), if this noise proves anything in it."""
+    norm = norm or noise.norm
+    if norm not in (noise.norm, *others):
+        known = ", ".join(repr(name) for name in (noise.norm, *others))
+        raise InputError(f"{type(noise).__name__} noise proves nothing in norm={norm!r}: use {known}")
+    return norm

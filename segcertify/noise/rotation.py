@@ -1,0 +1,177 @@
+"""Random rotations of point clouds: about one axis, and in three dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from segcertify.arrays import FloatArray
+from segcertify.errors import InputError, require_finite, require_integer, require_positive
+from segcertify.noise.base import Probability, Stream, Tensor, above_half, require_norm, round_down
+
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+@dataclass(frozen=True)
+class AxisRotation:
+    """A rotation about one fixed axis by an angle from N(0, sigma^2), in radians.
+
+    Rotations about one axis add up, so the Gaussian theorem holds in the angle
+    [Fischer2020]: a label of probability above p stays the most likely one for
+    every rotation about this axis by at most sigma Phi^-1(p).
+
+    Inputs are (points, 3) or (points, 3 vectors + features): the first
+    ``vectors`` triples turn (coordinates, then normals), the rest stays. By
+    default 3 columns hold one vector and 6 hold two.
+    """
+
+    sigma: float
+    axis: str | tuple[float, ...] = "z"
+    vectors: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", require_positive("sigma", self.sigma))
+        _require_vectors(self.vectors)
+        if isinstance(self.axis, str):
+            if self.axis not in AXES:
+                raise InputError(f"axis must be 'x', 'y', 'z' or three numbers, but got {self.axis!r}")
+        else:
+            axis = tuple(require_finite("axis", a) for a in self.axis)
+            if len(axis) != 3 or not any(axis):
+                raise InputError(f"axis must be 'x', 'y', 'z' or three numbers, not all 0, but got {self.axis!r}")
+            object.__setattr__(self, "axis", axis)
+
+    @property
+    def norm(self) -> str:
+        return "angle"
+
+    def radius(
+        self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None
+    ) -> FloatArray:
+        require_norm(self, norm)
+        return np.minimum(round_down(self.sigma * special.ndtri(above_half(p))), math.pi)
+
+    def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
+        axis = np.asarray(AXES[self.axis] if isinstance(self.axis, str) else self.axis, float)
+        turns = [rotation_matrix(axis, self.sigma * stream.rng.standard_normal()) for stream in streams]
+        return _turn(x, turns, self.vectors)
+
+    def check(self, input_shape: tuple[int, ...]) -> None:
+        _vectors(input_shape, self.vectors)
+
+    def threat(self, norm: str) -> str:
+        return f"rotation angle (radians) about the axis {self.axis}"
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """A random 3-D rotation from the heat kernel on SO(3) at time sigma^2 / 2.
+
+    Three-dimensional rotations do not add up, so axis-angle noise (as in
+    [Fischer2021, App. B]) proves nothing about them. The heat kernel does:
+    SO(3), with the rotation angle as distance, has Ricci curvature 1/2, and on
+    such a manifold Phi^-1 of a smoothed probability is Lipschitz with constant
+    1 / sqrt(2 (exp(sigma^2 / 2) - 1)) [BakryLedoux1996]. So a label of
+    probability above p stays the most likely one for every rotation by an angle
+    of at most sqrt(2 (exp(sigma^2 / 2) - 1)) Phi^-1(p), about any axis.
+
+    Inputs as for `AxisRotation`.
+    """
+
+    sigma: float
+    vectors: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", require_positive("sigma", self.sigma))
+        if not 1e-3 <= self.sigma <= 10:
+            raise InputError(
+                f"Rotation needs sigma in [0.001, 10], but got {self.sigma:g}: the heat kernel's series is slow "
+                "below, and above the rotations are uniform already"
+            )
+        _require_vectors(self.vectors)
+
+    @property
+    def norm(self) -> str:
+        return "angle"
+
+    def radius(
+        self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None
+    ) -> FloatArray:
+        require_norm(self, norm)
+        scale = math.sqrt(2 * math.expm1(self.sigma**2 / 2))
+        return np.minimum(round_down(scale * special.ndtri(above_half(p))), math.pi)
+
+    def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
+        turns = []
+        for stream in streams:
+            axis = stream.rng.standard_normal(3)  # its direction is uniform
+            turns.append(rotation_matrix(axis, heat_kernel_angle(stream.rng.random(), self.sigma)))
+        return _turn(x, turns, self.vectors)
+
+    def check(self, input_shape: tuple[int, ...]) -> None:
+        _vectors(input_shape, self.vectors)
+
+    def threat(self, norm: str) -> str:
+        return "rotation angle (radians) about any axis"
+
+
+def rotation_matrix(axis: FloatArray, angle: float) -> FloatArray:
+    """The rotation by ``angle`` about ``axis`` (Rodrigues' formula), as a 3 x 3 matrix."""
+    x, y, z = axis / np.linalg.norm(axis)
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
+
+
+def heat_kernel_cdf(angle: float, sigma: float) -> float:
+    """P(rotation angle <= ``angle``) under the heat kernel on SO(3) at time sigma^2 / 2.
+
+    The density (1 - cos a)/pi sum_l (2l + 1) exp(-l (l + 1) sigma^2 / 2) sin((l + 1/2) a) / sin(a / 2)
+    equals 1/pi sum_l (2l + 1) exp(-l (l + 1) sigma^2 / 2) (cos(l a) - cos((l + 1) a)), integrated term by term.
+    """
+    l = np.arange(1, 2 + math.ceil(9.2 / sigma))  # noqa: E741  (beyond, terms are below 1e-18)
+    weight = (2 * l + 1) * np.exp(-l * (l + 1) * sigma**2 / 2)
+    terms = weight * (np.sin(l * angle) / l - np.sin((l + 1) * angle) / (l + 1))
+    return float(angle - math.sin(angle) + terms.sum()) / math.pi
+
+
+def heat_kernel_angle(u: float, sigma: float) -> float:
+    """The angle at which `heat_kernel_cdf` reaches u, by bisection to the last bit that matters."""
+    low, high = 0.0, math.pi
+    while high - low > 1e-14:
+        middle = (low + high) / 2
+        low, high = (middle, high) if heat_kernel_cdf(middle, sigma) < u else (low, middle)
+    return (low + high) / 2
+
+
+def _require_vectors(vectors: int | None) -> None:
+    if vectors is not None:
+        require_integer("vectors", vectors)
+
+
+def _vectors(input_shape: tuple[int, ...], vectors: int | None) -> int:
+    """How many triples of columns turn."""
+    if len(input_shape) != 2:
+        raise InputError(f"rotations need inputs of shape (points, columns), but got {input_shape}")
+    columns = input_shape[1]
+    if vectors is None:
+        if columns not in (3, 6):
+            raise InputError(f"{columns} columns: say how many leading triples turn with vectors=1 (or 2 with normals)")
+        return columns // 3
+    if 3 * vectors > columns:
+        raise InputError(f"vectors={vectors} needs {3 * vectors} columns, but the input has {columns}")
+    return vectors
+
+
+def _turn(x: Tensor, turns: Sequence[FloatArray], vectors: int | None) -> Tensor:
+    """x with its leading triples turned by each matrix: (len(turns), *x.shape)."""
+    count = _vectors(tuple(x.shape), vectors)
+    batch = x.repeat(len(turns), 1, 1)
+    matrices = x.new_tensor(np.stack(turns))  # (B, 3, 3)
+    points = batch[:, :, : 3 * count].reshape(len(turns), -1, 3)
+    turned = (points[:, :, None, :] * matrices[:, None, :, :]).sum(-1)  # not matmul, which may round to TF32
+    batch[:, :, : 3 * count] = turned.reshape(len(turns), -1, 3 * count)
+    return batch

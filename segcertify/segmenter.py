@@ -1,0 +1,104 @@
+"""What a model must be, and how its output becomes labels.
+
+A segmenter is any callable from a float batch (B, *x.shape) to logits
+(B, classes, *components) or integer labels (B, *components). Logits of images
+and volumes may be coarser than the input: they are upsampled. A model that is
+itself random declares ``random = True`` and is called as
+``model(batch, seeds=[...])``, one integer per draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from segcertify.errors import InputError
+
+LARGEST_LABEL = 32_766
+
+
+class Segmenter(Protocol):
+    """A batch of inputs in, logits or labels out."""
+
+    def __call__(self, batch: torch.Tensor, /) -> torch.Tensor: ...
+
+
+def is_random(model: Segmenter) -> bool:
+    """Whether the model says that it is itself random."""
+    return bool(getattr(model, "random", False))
+
+
+def require_ready(model: Segmenter, device: torch.device) -> None:
+    """Refuse models that are not callable, in training mode, or on another device."""
+    if not callable(model):
+        raise InputError(f"model must be callable on a batch, but got {type(model).__name__}")
+    if not isinstance(model, nn.Module):
+        return
+    training = [name or type(model).__name__ for name, module in model.named_modules() if module.training]
+    if training:
+        raise InputError(
+            f"the model is in training mode ({training[0]}{' and others' if training[1:] else ''}): dropout and batch "
+            "statistics would void the certificate. Call model.eval() first."
+        )
+    for name, parameter in model.named_parameters():
+        if parameter.device.type != device.type or (device.index is not None and parameter.device != device):
+            raise InputError(
+                f"parameter {name} is on {parameter.device}, but sampling is on {device}: use model.to({str(device)!r})"
+            )
+
+
+def predict(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
+    """The model's labels for each entry of the batch: int64, (B, *components)."""
+    with torch.no_grad():
+        output = model(batch) if seeds is None else model(batch, seeds=list(seeds))  # type: ignore[call-arg]
+        if not isinstance(output, torch.Tensor):
+            raise InputError(
+                f"the model returned {type(output).__name__}, not a tensor of logits or labels: "
+                "wrap it, for example lambda batch: model(batch)['out']"
+            )
+        if output.ndim < 1 or output.shape[0] != batch.shape[0]:
+            raise InputError(
+                f"the model gave shape {tuple(output.shape)} for a batch of {batch.shape[0]}: "
+                "expected logits (B, classes, *components) or labels (B, *components)"
+            )
+        return _from_logits(output, batch) if output.is_floating_point() else _from_labels(output, batch)
+
+
+def _from_logits(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
+    """Arg-max over classes, after upsampling to the input where logits are coarser."""
+    if logits.ndim < 2 or 0 in logits.shape:
+        raise InputError(f"logits must be (B, classes, *components), but the model gave shape {tuple(logits.shape)}")
+    low, high = torch.aminmax(logits.detach())
+    if not (torch.isfinite(low) and torch.isfinite(high)):
+        raise InputError(
+            "the model gave logits that are not finite (NaN or infinity) for a noisy input: a label from them means "
+            "nothing. Check its weights and precision; for classes to leave out, use a large finite negative logit."
+        )
+    extent = tuple(batch.shape[2:])
+    mode = {2: "bilinear", 3: "trilinear"}.get(len(extent))
+    if mode and logits.ndim == batch.ndim and tuple(logits.shape[2:]) != extent:
+        if any(coarse > fine for coarse, fine in zip(logits.shape[2:], extent, strict=True)):
+            raise InputError(f"logits of size {tuple(logits.shape[2:])} are finer than the input's {extent}")
+        logits = nn.functional.interpolate(logits.float(), size=extent, mode=mode, align_corners=False)
+    return logits.argmax(1)
+
+
+def _from_labels(labels: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
+    """Integer labels, checked."""
+    extent = tuple(batch.shape[2:])
+    if len(extent) in (2, 3) and labels.ndim == 1 + len(extent) and tuple(labels.shape[1:]) != extent:
+        raise InputError(
+            f"labels of size {tuple(labels.shape[1:])} do not cover the input's {extent}: "
+            "return logits, which are upsampled, or upsample inside the model"
+        )
+    if labels.is_complex():
+        raise InputError(f"labels must be integers, but the model gave {labels.dtype}")
+    labels = labels.long()
+    if labels.numel() and not (labels.min() >= 0 and labels.max() <= LARGEST_LABEL):
+        raise InputError(
+            f"labels must lie in 0 .. {LARGEST_LABEL}, but the model gave {int(labels.min())} .. {int(labels.max())}"
+        )
+    return labels

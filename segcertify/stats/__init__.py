@@ -1,0 +1,1 @@
+"""Pure numbers: the binomial test, multiple-testing corrections, planning. No torch."""

@@ -1,0 +1,131 @@
+"""Multiple-testing corrections as one threshold on the agreement count [Fischer2021, FwerControl].
+
+A correction takes the histogram of agreement counts (how many of the N
+components have k agreeing draws, k = 0 .. n), the table of p-values and alpha,
+and gives the smallest count that it certifies (n + 1 where it certifies none).
+Components with the same count have the same p-value, so a tied block is
+certified whole or not at all: a step-down procedure asks its first member,
+a step-up procedure its last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from segcertify.arrays import BoolArray, FloatArray, Histogram
+from segcertify.errors import InputError, require_integer
+
+Correction = Callable[[Histogram, FloatArray, float], int]
+Guarantee = Literal["fwer", "k-fwer", "fdr", "custom"]
+
+
+def bonferroni(counts: Histogram, p: FloatArray, alpha: float) -> int:
+    """Every p-value against alpha / N. FWER <= alpha under any dependence.
+
+    >>> from segcertify.stats.binomial import p_values
+    >>> counts = np.bincount([100] * 90 + [88] * 10)
+    >>> bonferroni(counts, p_values(100, 0.75), 0.001)
+    92
+    """
+    return _lowest_accepted(p <= alpha / counts.sum())
+
+
+def holm(counts: Histogram, p: FloatArray, alpha: float) -> int:
+    """Step down at alpha / (N - i + 1), stop at the first failure [Holm1979].
+
+    FWER <= alpha under any dependence between components.
+
+    >>> from segcertify.stats.binomial import p_values
+    >>> counts = np.bincount([100] * 90 + [88] * 10)
+    >>> holm(counts, p_values(100, 0.75), 0.001)
+    90
+    """
+    return k_fwer(counts, p, alpha, k=1)
+
+
+def k_fwer(counts: Histogram, p: FloatArray, alpha: float, *, k: int) -> int:
+    """Step down at k alpha / N for i <= k, then k alpha / (N + k - i) [LehmannRomano2005, Thm. 2.2].
+
+    P(k or more false certificates) <= alpha under any dependence. An error
+    budget of b means k = b + 1, and k = 1 is Holm.
+    """
+    total = counts.sum()
+    if k > total:
+        raise InputError(f"k-FWER with k={k} over {total} components claims nothing: use k <= {total}")
+    i = np.minimum(_rejected_before(counts) + 1, total)  # rank of the first member of each tied block
+    level = k * alpha / (total + k - np.maximum(i, k))
+    return _lowest_accepted(p <= level)
+
+
+def benjamini_hochberg(counts: Histogram, p: FloatArray, alpha: float) -> int:
+    """Step up at i alpha / N [BenjaminiHochberg1995].
+
+    FDR <= alpha if the components are independent or positively dependent (PRDS).
+    """
+    total = counts.sum()
+    i = _rejected_before(counts) + counts  # rank of the last member of each tied block
+    passed = np.flatnonzero(p <= i * alpha / total)
+    return int(passed[0]) if passed.size else len(p)
+
+
+def benjamini_yekutieli(counts: Histogram, p: FloatArray, alpha: float) -> int:
+    """Step up at i alpha / (N H_N), H_N = 1 + 1/2 + ... + 1/N [BenjaminiYekutieli2001].
+
+    FDR <= alpha under any dependence.
+    """
+    harmonic = float(np.sum(1.0 / np.arange(1, counts.sum() + 1)))
+    return benjamini_hochberg(counts, p, alpha / harmonic)
+
+
+def _rejected_before(counts: Histogram) -> Histogram:
+    """How many components agree in more than k draws, for each k."""
+    return np.append(np.cumsum(counts[::-1])[-2::-1], 0)
+
+
+def _lowest_accepted(accepted: BoolArray) -> int:
+    """The smallest count such that it and all larger counts are accepted."""
+    refused = np.flatnonzero(~accepted)
+    return int(refused[-1]) + 1 if refused.size else 0
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """A correction with its name and what it controls."""
+
+    name: str
+    threshold: Correction
+    guarantee: Guarantee
+    k: int = 1
+
+
+PROCEDURES = {
+    "holm": Procedure("holm", holm, "fwer"),
+    "bonferroni": Procedure("bonferroni", bonferroni, "fwer"),
+    "bh": Procedure("bh", benjamini_hochberg, "fdr"),
+    "by": Procedure("by", benjamini_yekutieli, "fdr"),
+}
+K_FWER = "k-fwer"
+NAMES = (*PROCEDURES, K_FWER)
+
+
+def procedure(correction: str | Correction, *, k: int | None = None, b: int | None = None) -> Procedure:
+    """The correction a user named (or passed as a function), with what it controls.
+
+    ``k`` belongs to ``"k-fwer"``; an error budget ``b`` is k = b + 1.
+    """
+    if correction == K_FWER:
+        if (k is None) == (b is None):
+            raise InputError("correction='k-fwer' needs k, or an error budget b (k = b + 1), and not both")
+        errors = require_integer("k", k) if k is not None else require_integer("b", b or 0, at_least=0) + 1
+        return Procedure(K_FWER, lambda counts, p, alpha: k_fwer(counts, p, alpha, k=errors), K_FWER, errors)
+    if k is not None or b is not None:
+        raise InputError(f"k and b belong to correction='k-fwer', not to {correction!r}")
+    if callable(correction):
+        return Procedure(getattr(correction, "__name__", repr(correction)), correction, "custom")
+    if correction not in PROCEDURES:
+        raise InputError(f"unknown correction {correction!r}: use one of {', '.join(NAMES)}, or a function")
+    return PROCEDURES[correction]

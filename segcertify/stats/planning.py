@@ -1,0 +1,133 @@
+"""How many draws a certificate needs, before any draw is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from segcertify.arrays import FloatArray
+from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.stats.binomial import ROUNDING, p_values
+from segcertify.stats.correction import Correction, Procedure, procedure
+
+LARGEST_N = 10**7
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What n draws can certify over N components at tau and alpha.
+
+    ``n_min`` is the smallest n that certifies if every draw agrees, ``tolerates``
+    how many of n draws may disagree when all components disagree equally often
+    (None where n is too small), ``expected`` the certified fraction to expect
+    for the assumed probabilities (None without them).
+    """
+
+    N: int
+    tau: float
+    alpha: float
+    correction: str
+    n_min: int
+    n: int
+    tolerates: int | None
+    expected: float | None = None
+
+    def __str__(self) -> str:
+        setting = f"{self.N:,} components, tau={self.tau:g}, alpha={self.alpha:g}, {self.correction}"
+        if self.tolerates is None:
+            verdict = f"n={self.n:,} can certify nothing"
+        else:
+            verdict = f"n={self.n:,} certifies a component with at most {self.tolerates:,} disagreeing draws"
+        fraction = "" if self.expected is None else f"; expected certified fraction {self.expected:.4f}"
+        return f"{setting}: smallest n is {self.n_min:,}; {verdict}{fraction}"
+
+
+def plan(
+    N: int,
+    tau: float,
+    *,
+    alpha: float,
+    correction: str | Correction = "holm",
+    k: int | None = None,
+    b: int | None = None,
+    n: int | None = None,
+    p: float | FloatArray | None = None,
+    seed: int = 0,
+) -> Plan:
+    """The smallest n that can certify anything, and what a given n tolerates.
+
+    ``p`` is an assumed probability of the candidate label, one for all
+    components or an array of values (each then stands for an equal share of
+    them): ``expected`` is the mean certified fraction over simulated runs.
+
+    >>> print(plan(1024 * 2048, 0.75, alpha=0.001, n=100))
+    2,097,152 components, tau=0.75, alpha=0.001, holm: smallest n is 75; n=100 certifies a component with at most 2 disagreeing draws
+    """
+    N = require_integer("N", N)
+    tau = require_probability("tau", tau, low=0.5, closed=True)
+    alpha = require_probability("alpha", alpha)
+    chosen = procedure(correction, k=k, b=b)
+    n_min = smallest_n(N, tau, alpha, chosen)
+    n = n_min if n is None else require_integer("n", n)
+    expected = None if p is None else _expected_fraction(N, tau, alpha, chosen, n, p, seed)
+    return Plan(N, tau, alpha, chosen.name, n_min, n, _tolerated(N, tau, alpha, chosen, n), expected)
+
+
+def certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int) -> bool:
+    """Whether n draws certify anything at all: do they when every draw agrees everywhere?"""
+    return _certified_together(N, best_p_value(n, tau), alpha, chosen)
+
+
+def best_p_value(n: int, tau: float) -> float:
+    """The p-value when all n draws agree, tau^n, rounded up as in `p_values`."""
+    return max(tau**n * (1 + ROUNDING), float(np.finfo(float).tiny))
+
+
+def smallest_n(N: int, tau: float, alpha: float, chosen: Procedure) -> int:
+    """The smallest n for which `certifiable` holds."""
+    low, high = 0, 1
+    while not certifiable(N, tau, alpha, chosen, high):
+        low, high = high, 2 * high
+        if high > LARGEST_N:
+            raise InputError(f"no n up to {LARGEST_N:,} certifies at tau={tau:g}, alpha={alpha:g}: lower tau")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if certifiable(N, tau, alpha, chosen, middle) else (middle, high)
+    return high
+
+
+def require_certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int) -> None:
+    """Refuse an n with which everything would abstain, and say which n would do."""
+    if not certifiable(N, tau, alpha, chosen, n):
+        raise InputError(
+            f"n={n} can certify nothing at tau={tau:g}, alpha={alpha:g} over {N} components ({chosen.name}): "
+            f"even if all draws agree, the p-value is {best_p_value(n, tau):.1e}. "
+            f"Use n >= {smallest_n(N, tau, alpha, chosen)}."
+        )
+
+
+def _certified_together(N: int, p: float, alpha: float, chosen: Procedure) -> bool:
+    """Whether N components that all have the p-value p are certified."""
+    return chosen.threshold(np.array([0, N]), np.array([1.0, p]), alpha) <= 1
+
+
+def _tolerated(N: int, tau: float, alpha: float, chosen: Procedure, n: int) -> int | None:
+    """The most disagreeing draws, the same for all components, that still certify them."""
+    certified = [_certified_together(N, p, alpha, chosen) for p in p_values(n, tau)]
+    return n - certified.index(True) if certified[-1] else None
+
+
+def _expected_fraction(
+    N: int, tau: float, alpha: float, chosen: Procedure, n: int, p: float | FloatArray, seed: int, runs: int = 64
+) -> float:
+    """Mean certified fraction over simulated runs with independent components."""
+    probability = np.atleast_1d(np.asarray(p, float)).ravel()
+    if not ((probability >= 0) & (probability <= 1)).all():
+        raise InputError(f"p must lie in [0, 1], but got {p!r}")
+    values, share = np.unique(np.clip(probability, 1e-12, 1 - 1e-12), return_counts=True)
+    tails = np.stack([p_values(n, float(value)) for value in values])
+    pmf = share @ -np.diff(tails, append=0.0)
+    counts = np.random.default_rng(seed).multinomial(N, pmf / pmf.sum(), size=runs)
+    thresholds = [chosen.threshold(row, p_values(n, tau), alpha) for row in counts]
+    return float(np.mean([row[t:].sum() / N for row, t in zip(counts, thresholds, strict=True)]))

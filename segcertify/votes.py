@@ -1,0 +1,182 @@
+"""Votes: all that certification needs to know of a sampling run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from segcertify import archive
+from segcertify.arrays import Array, BoolArray, Histogram, IntArray
+from segcertify.errors import InputError, require_integer
+from segcertify.noise import Noise, from_plain, to_plain
+
+Interval = tuple[int, int]
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """A candidate label per component, from n0 draws, and how many of n fresh draws agree with it.
+
+    Arrays have the components' shape. ``draws`` are the recorded draws as
+    intervals of indices, n in all; ``mask`` marks the components to test (all
+    by default) and must have been chosen before sampling. ``earlier`` holds the
+    agreement after fewer draws, for `at`.
+
+    Adding draws, or trying another seed, after seeing a result is a new claim.
+    """
+
+    candidate: IntArray
+    agree: IntArray
+    n: int
+    n0: int
+    noise: Noise
+    seed: int | None = None
+    input_id: str = ""
+    input_shape: tuple[int, ...] | None = None
+    input_digest: str = ""
+    mask: BoolArray | None = None
+    draws: tuple[Interval, ...] = ()
+    earlier: Mapping[int, IntArray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = require_integer("n", self.n)
+        require_integer("n0", self.n0)
+        if not isinstance(self.noise, Noise):
+            raise InputError(f"noise must be a noise such as Gaussian(0.25), but got {self.noise!r}")
+        candidate = _integers("candidate", self.candidate)
+        if candidate.size == 0:
+            raise InputError(f"votes need at least one component, but candidate has shape {candidate.shape}")
+        if candidate.min() < 0:
+            raise InputError(f"candidate labels must not be negative, but the smallest is {candidate.min()}")
+        object.__setattr__(self, "candidate", candidate)
+        object.__setattr__(self, "agree", _counts("agree", self.agree, candidate.shape, n))
+        earlier = {m: _counts(f"agree after {m} draws", a, candidate.shape, m) for m, a in self.earlier.items()}
+        object.__setattr__(self, "earlier", MappingProxyType(earlier))
+        if self.mask is not None:
+            object.__setattr__(self, "mask", require_mask(self.mask, candidate.shape))
+        object.__setattr__(self, "draws", self.draws or ((0, n),))
+        if sum(stop - start for start, stop in self.draws) != n:
+            raise InputError(f"draws={self.draws} are not n={n} draws")
+
+    @property
+    def N(self) -> int:
+        """How many components are tested."""
+        return self.candidate.size if self.mask is None else int(self.mask.sum())
+
+    def histogram(self) -> Histogram:
+        """How many tested components have k agreeing draws, k = 0 .. n."""
+        agree = self.agree if self.mask is None else self.agree[self.mask]
+        return np.bincount(agree.ravel(), minlength=self.n + 1)
+
+    def at(self, n: int) -> Votes:
+        """The votes of the first n draws, recorded with ``sample(..., prefixes=...)``.
+
+        Each (n, tau) is a claim of its own: choosing the best after looking voids alpha.
+        """
+        if n == self.n:
+            return self
+        if n not in self.earlier:
+            known = ", ".join(str(m) for m in sorted({*self.earlier, self.n}))
+            raise InputError(f"no counts were recorded at n={n}, only at {known}: pass prefixes=({n},) to sample")
+        start = self.draws[0][0]
+        shorter = {m: agree for m, agree in self.earlier.items() if m < n}
+        return replace(self, agree=self.earlier[n], n=n, draws=((start, start + n),), earlier=shorter)
+
+    def merge(self, other: Votes) -> Votes:
+        """The votes of both runs' draws together: same input, noise, seed and candidates, different draws."""
+        for name in ("noise", "seed", "n0", "input_id", "input_shape", "input_digest"):
+            if getattr(self, name) != getattr(other, name):
+                raise InputError(
+                    f"votes with different {name} do not merge: {getattr(self, name)!r} and {getattr(other, name)!r}"
+                )
+        if self.seed is None:
+            raise InputError("votes without a seed do not merge: nothing shows that their draws differ")
+        if not _same(self.mask, other.mask):
+            raise InputError("votes with different masks do not merge")
+        if not _same(self.candidate, other.candidate):
+            raise InputError("votes with different candidates do not merge: they come from different models or draws")
+        return replace(
+            self, agree=self.agree + other.agree, n=self.n + other.n, draws=_union(self.draws, other.draws), earlier={}
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to one file (safetensors, format ``segcertify.votes``)."""
+        arrays = {"candidate": self.candidate, "agree": self.agree}
+        arrays |= {f"agree_{m}": agree for m, agree in self.earlier.items()}
+        arrays = {name: archive.smallest_integers(array) for name, array in arrays.items()}
+        if self.mask is not None:
+            arrays["mask"] = self.mask
+        header = {
+            "n": self.n, "n0": self.n0, "noise": to_plain(self.noise), "seed": self.seed, "input_id": self.input_id,
+            "input_shape": self.input_shape, "input_digest": self.input_digest, "draws": self.draws,
+            "earlier": list(self.earlier),
+        }  # fmt: skip
+        archive.write(path, kind="votes", version=_VERSION, header=header, arrays=arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Votes:
+        """Read a file that `save` wrote."""
+        header, arrays = archive.read(path, kind="votes", version=_VERSION)
+        try:
+            earlier = {m: arrays[f"agree_{m}"] for m in header.pop("earlier")}
+            header["noise"] = from_plain(header["noise"])
+            header["draws"] = tuple((start, stop) for start, stop in header["draws"])
+            header["input_shape"] = None if header["input_shape"] is None else tuple(header["input_shape"])
+            return cls(arrays["candidate"], arrays["agree"], mask=arrays.get("mask"), earlier=earlier, **header)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path} is not a complete votes file ({error}): make it again") from None
+
+    def __repr__(self) -> str:
+        return (
+            f"Votes({self.N:,} components of shape {self.candidate.shape}: candidates from n0={self.n0} draws, "
+            f"agreement of n={self.n} further draws with {self.noise}, seed={self.seed}, input_id={self.input_id!r})"
+        )
+
+
+def require_mask(mask: BoolArray, shape: tuple[int, ...]) -> BoolArray:
+    """A boolean mask of the components' shape that selects something."""
+    mask = np.asarray(mask)
+    if mask.dtype != bool or mask.shape != shape:
+        raise InputError(f"mask must be boolean of shape {shape}, but got {mask.dtype} of shape {mask.shape}")
+    if not mask.any():
+        raise InputError("mask selects no component: there is nothing to certify")
+    return mask
+
+
+def _integers(name: str, array: IntArray) -> IntArray:
+    array = np.asarray(array)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise InputError(f"{name} must hold integers, but got {array.dtype}")
+    return array if array.dtype == np.int64 else array.astype(np.int32)
+
+
+def _counts(name: str, array: IntArray, shape: tuple[int, ...], n: int) -> IntArray:
+    array = _integers(name, array)
+    if array.shape != shape:
+        raise InputError(f"{name} has shape {array.shape}, but candidate has shape {shape}")
+    if array.min() < 0 or array.max() > n:
+        raise InputError(f"{name} must lie in 0 .. {n}, but spans {array.min()} .. {array.max()}")
+    return array
+
+
+def _same(a: Array | None, b: Array | None) -> bool:
+    return a is b if a is None or b is None else np.array_equal(a, b)
+
+
+def _union(a: tuple[Interval, ...], b: tuple[Interval, ...]) -> tuple[Interval, ...]:
+    """Both sets of draws as sorted intervals; an error if they overlap."""
+    joined: list[Interval] = []
+    for start, stop in sorted((*a, *b)):
+        if joined and start < joined[-1][1]:
+            raise InputError(f"votes that share draws do not merge: {a} and {b}")
+        if joined and start == joined[-1][1]:
+            joined[-1] = (joined[-1][0], stop)
+        else:
+            joined.append((start, stop))
+    return tuple(joined)
