@@ -19,7 +19,9 @@ from segcertify.arrays import Array
 from segcertify.errors import InputError
 
 
-def write(path: str | os.PathLike[str], *, kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+def write(
+    path: str | os.PathLike[str], *, kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> None:
     """Write arrays and a header of plain values to one file, atomically."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -58,7 +58,7 @@ class Certificate:
     def claim(self) -> str:
         """What this certificate says, in one sentence."""
         certified = f"{self.certified:,} certified of {self.N:,} tested components"
-        threat = f"every perturbation of {self.noise.threat(self.norm)} at most {_rounded_down(self.radius)}"
+        threat = f"every perturbation of {self.noise.threat(self.norm)} at most {radius_text(self.radius)}"
         if self.guarantee == "fwer":
             return (
                 f"With probability at least 1 - {self.alpha:g} over the noise draws, the {certified} all keep their "
@@ -66,18 +66,20 @@ class Certificate:
             )
         if self.guarantee == "k-fwer":
             return (
-                f"With probability at least 1 - {self.alpha:g} over the noise draws, of the {certified} all but at most "
-                f"{self.k - 1} keep their label as the smoothed model's most likely one under {threat}."
+                f"With probability at least 1 - {self.alpha:g} over the noise draws, of the {certified} all but at "
+                f"most {self.k - 1} keep their label as the smoothed model's most likely one under {threat}."
             )
         if self.guarantee == "fdr":
-            condition = " if components are independent or positively dependent (PRDS)" if self.correction == "bh" else ""
+            condition = (
+                " if components are independent or positively dependent (PRDS)" if self.correction == "bh" else ""
+            )
             return (
                 f"No robustness certificate: of the {certified}, the expected proportion whose label may change under "
                 f"{threat} is at most {self.alpha:g}{condition}."
             )
         return (
-            f"Of the {certified}, those that the correction {self.correction!r} guarantees at level {self.alpha:g} keep "
-            f"their label as the smoothed model's most likely one under {threat}."
+            f"Of the {certified}, those that the correction {self.correction!r} guarantees at level {self.alpha:g} "
+            f"keep their label as the smoothed model's most likely one under {threat}."
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -100,14 +102,16 @@ class Certificate:
             raise InputError(f"{path} is not a complete certificate file ({error}): make it again") from None
 
     def __repr__(self) -> str:
-        return (
-            f"Certificate({self.noise}, n0={self.n0}, n={self.n}, tau={self.tau:g}, {self.correction}: {self.claim})"
-        )
+        return f"Certificate({self.noise}, n0={self.n0}, n={self.n}, tau={self.tau:g}, {self.correction}: {self.claim})"
 
 
-def _rounded_down(radius: float) -> str:
-    """Six significant digits, never more than the number itself."""
+def radius_text(radius: float, digits: int = 6) -> str:
+    """The radius in that many significant digits, never more than the number itself.
+
+    >>> radius_text(0.168622, 3)
+    '0.168'
+    """
     if radius <= 0:
         return "0"
-    unit = 10.0 ** (math.floor(math.log10(radius)) - 5)
-    return f"{math.floor(radius / unit) * unit:.6g}"
+    unit = 10.0 ** (math.floor(math.log10(radius)) - digits + 1)
+    return f"{math.floor(radius / unit) * unit:.{digits}g}"

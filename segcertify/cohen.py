@@ -35,7 +35,9 @@ def predict(
     two swapped.)
     """
     n, alpha = require_integer("n", n), require_probability("alpha", alpha)
-    sampler = _classifier(model, x, noise, seed, batch_size, device, input_id)
+    sampler = _classifier(
+        Sampler(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
+    )
     counts = torch.sort(sampler.class_counts("agree", n).flatten(), descending=True, stable=True)
     top = int(counts.values[0])
     second = int(counts.values[1]) if len(counts.values) > 1 else 0
@@ -63,21 +65,15 @@ def certify(
     smoothed arg-max within ``radius``. ``labels`` is a single number.
     """
     require_probability("alpha", alpha)
-    sampler = _classifier(model, x, noise, seed, batch_size, device, input_id)
+    sampler = _classifier(
+        Sampler(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
+    )
     noise.radius(0.5, norm, sampler.input_shape)
     return indiv_class(sampler.votes(n=n, n0=n0, progress=False), alpha=alpha, norm=norm)
 
 
-def _classifier(
-    model: Segmenter,
-    x: Input,
-    noise: Noise,
-    seed: int,
-    batch_size: int | None,
-    device: str | torch.device | None,
-    input_id: str,
-) -> Sampler:
-    sampler = Sampler(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
+def _classifier(sampler: Sampler) -> Sampler:
+    """The sampler, if its model gives one label for an input."""
     if sampler.components:
         raise InputError(
             f"a classifier gives logits (B, classes), but this model labels components of shape {sampler.components}: "

@@ -10,11 +10,19 @@ from contextlib import contextmanager
 def progress_bar(total: int, description: str, *, show: bool | None = None) -> Iterator[Callable[[int], None]]:
     """A function to call with how much was done; by default the bar shows on a terminal only."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
     visible = console.is_terminal if show is None else show
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not visible) as bar:
+    tidy = console.is_terminal  # leave nothing behind on a terminal, one line in a log
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=tidy, disable=not visible) as bar:
         task = bar.add_task(description, total=total)
         yield lambda step: bar.advance(task, step)

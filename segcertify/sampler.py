@@ -109,6 +109,7 @@ def certify(
     input_id: str = "",
     mask: BoolArray | None = None,
     checkpoint: Path | None = None,
+    save_votes: Path | None = None,
     progress: bool | None = None,
 ) -> Certificate:
     """SegCertify in one call: `sample`, then `certify_votes` [Fischer2021, Alg. 2].
@@ -118,7 +119,8 @@ def certify(
     keeps the label: its probability stays above 1/2.
 
     ``sigma`` stands for ``noise=Gaussian(sigma)``. An n that could certify
-    nothing is refused before sampling.
+    nothing is refused before sampling. ``save_votes`` also writes the votes to
+    a file; the other arguments are those of `sample` and `certify_votes`.
     """
     if (sigma is None) == (noise is None):
         raise InputError("certify needs sigma, or a noise, and not both")
@@ -132,6 +134,8 @@ def certify(
     noise.radius(tau, norm, sampler.input_shape)
     require_certifiable(sampler.N, tau, alpha, chosen, require_integer("n", n))
     votes = sampler.votes(n=n, n0=n0, checkpoint=checkpoint, progress=progress)
+    if save_votes is not None:
+        votes.save(save_votes)
     return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
 
 
@@ -313,9 +317,9 @@ class Sampler:
         changed = int((labels[0] != again).sum())
         if changed and not is_random(self.model):
             raise InputError(
-                f"the model gave two different answers to the same noisy input ({changed} of {again.numel()} components "
-                "changed). If entries of a batch influence each other, draws are not independent and nothing can be "
-                "certified; if the model is random, let it declare random = True and take seeds= (one per draw)."
+                f"the model gave two different answers to the same noisy input ({changed} of {again.numel()} "
+                "components changed). If entries of a batch influence each other, draws are not independent and "
+                "nothing can be certified; if the model is random, let it declare random = True and take seeds=."
             )
         return labels
 

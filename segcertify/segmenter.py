@@ -23,7 +23,8 @@ LARGEST_LABEL = 32_766
 class Segmenter(Protocol):
     """A batch of inputs in, logits or labels out."""
 
-    def __call__(self, batch: torch.Tensor, /) -> torch.Tensor: ...
+    def __call__(self, batch: torch.Tensor, /) -> torch.Tensor:
+        """Logits (B, classes, *components) or labels (B, *components)."""
 
 
 def is_random(model: Segmenter) -> bool:

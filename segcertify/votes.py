@@ -107,9 +107,9 @@ class Votes:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.votes``)."""
-        arrays = {"candidate": self.candidate, "agree": self.agree}
-        arrays |= {f"agree_{m}": agree for m, agree in self.earlier.items()}
-        arrays = {name: archive.smallest_integers(array) for name, array in arrays.items()}
+        counts = {"candidate": self.candidate, "agree": self.agree}
+        counts |= {f"agree_{m}": agree for m, agree in self.earlier.items()}
+        arrays: dict[str, Array] = {name: archive.smallest_integers(array) for name, array in counts.items()}
         if self.mask is not None:
             arrays["mask"] = self.mask
         header = {

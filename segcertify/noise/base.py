@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -42,9 +43,7 @@ class Noise(Protocol):
     def norm(self) -> str:
         """What the radius measures: "l1", "l2" or "angle"."""
 
-    def radius(
-        self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None
-    ) -> FloatArray:
+    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
         """The radius within which a label of probability above p stays the most likely one; 0 for p <= 1/2."""
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
@@ -59,7 +58,7 @@ class Noise(Protocol):
 
 def round_down(radius: Probability) -> FloatArray:
     """The radius, clipped at 0 and lowered by more than the error of its computation."""
-    return np.maximum(np.asarray(radius, float), 0.0) * (1 - ROUNDING)
+    return np.asarray(np.maximum(radius, 0.0) * (1 - ROUNDING))
 
 
 def above_half(p: Probability) -> FloatArray:
@@ -77,3 +76,9 @@ def require_norm(noise: Noise, norm: str | None, *others: str) -> str:
         known = ", ".join(repr(name) for name in (noise.norm, *others))
         raise InputError(f"{type(noise).__name__} noise proves nothing in norm={norm!r}: use {known}")
     return norm
+
+
+def concise(noise: Noise) -> str:
+    """The noise as Python would write it, without the fields that are at their defaults."""
+    fields = (f for f in dataclasses.fields(noise) if getattr(noise, f.name) != f.default)
+    return f"{type(noise).__name__}({', '.join(f'{f.name}={getattr(noise, f.name)!r}' for f in fields)})"

@@ -10,10 +10,10 @@ from scipy import special
 
 from segcertify.arrays import FloatArray
 from segcertify.errors import InputError, require_integer, require_positive
-from segcertify.noise.base import Probability, Stream, Tensor, above_half, require_norm, round_down
+from segcertify.noise.base import Probability, Stream, Tensor, above_half, concise, require_norm, round_down
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian:
     """N(0, sigma^2) on every entry of the input, or on chosen ``channels`` along ``axis``.
 
@@ -37,13 +37,13 @@ class Gaussian:
                 raise InputError(f"channels must be different and at least one, but got {self.channels!r}")
             object.__setattr__(self, "channels", channels)
 
+    __repr__ = concise
+
     @property
     def norm(self) -> str:
         return "l2"
 
-    def radius(
-        self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None
-    ) -> FloatArray:
+    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
         l2 = self.sigma * special.ndtri(above_half(p))
         if require_norm(self, norm, "linf") == "l2":
             return round_down(l2)

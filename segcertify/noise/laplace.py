@@ -9,10 +9,10 @@ import numpy as np
 
 from segcertify.arrays import FloatArray
 from segcertify.errors import require_positive
-from segcertify.noise.base import Probability, Stream, Tensor, above_half, require_norm, round_down
+from segcertify.noise.base import Probability, Stream, Tensor, above_half, concise, require_norm, round_down
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplace:
     """Laplace(0, b) on every entry: density exp(-|t| / b) / (2 b).
 
@@ -28,13 +28,13 @@ class Laplace:
     def __post_init__(self) -> None:
         object.__setattr__(self, "b", require_positive("b", self.b))
 
+    __repr__ = concise
+
     @property
     def norm(self) -> str:
         return "l1"
 
-    def radius(
-        self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None
-    ) -> FloatArray:
+    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
         require_norm(self, norm)
         return round_down(-self.b * np.log1p(-(2 * above_half(p) - 1)))
 

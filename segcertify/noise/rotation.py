@@ -11,12 +11,12 @@ from scipy import special
 
 from segcertify.arrays import FloatArray
 from segcertify.errors import InputError, require_finite, require_integer, require_positive
-from segcertify.noise.base import Probability, Stream, Tensor, above_half, require_norm, round_down
+from segcertify.noise.base import Probability, Stream, Tensor, above_half, concise, require_norm, round_down
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AxisRotation:
     """A rotation about one fixed axis by an angle from N(0, sigma^2), in radians.
 
@@ -45,13 +45,13 @@ class AxisRotation:
                 raise InputError(f"axis must be 'x', 'y', 'z' or three numbers, not all 0, but got {self.axis!r}")
             object.__setattr__(self, "axis", axis)
 
+    __repr__ = concise
+
     @property
     def norm(self) -> str:
         return "angle"
 
-    def radius(
-        self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None
-    ) -> FloatArray:
+    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
         require_norm(self, norm)
         return np.minimum(round_down(self.sigma * special.ndtri(above_half(p))), math.pi)
 
@@ -67,7 +67,7 @@ class AxisRotation:
         return f"rotation angle (radians) about the axis {self.axis}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rotation:
     """A random 3-D rotation from the heat kernel on SO(3) at time sigma^2 / 2.
 
@@ -94,23 +94,21 @@ class Rotation:
             )
         _require_vectors(self.vectors)
 
+    __repr__ = concise
+
     @property
     def norm(self) -> str:
         return "angle"
 
-    def radius(
-        self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None
-    ) -> FloatArray:
+    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
         require_norm(self, norm)
         scale = math.sqrt(2 * math.expm1(self.sigma**2 / 2))
         return np.minimum(round_down(scale * special.ndtri(above_half(p))), math.pi)
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
-        turns = []
-        for stream in streams:
-            axis = stream.rng.standard_normal(3)  # its direction is uniform
-            turns.append(rotation_matrix(axis, heat_kernel_angle(stream.rng.random(), self.sigma)))
-        return _turn(x, turns, self.vectors)
+        axes = [stream.rng.standard_normal(3) for stream in streams]  # their directions are uniform
+        angles = heat_kernel_angle(np.array([stream.rng.random() for stream in streams]), self.sigma)
+        return _turn(x, [rotation_matrix(a, angle) for a, angle in zip(axes, angles, strict=True)], self.vectors)
 
     def check(self, input_shape: tuple[int, ...]) -> None:
         _vectors(input_shape, self.vectors)
@@ -123,28 +121,31 @@ def rotation_matrix(axis: FloatArray, angle: float) -> FloatArray:
     """The rotation by ``angle`` about ``axis`` (Rodrigues' formula), as a 3 x 3 matrix."""
     x, y, z = axis / np.linalg.norm(axis)
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
+    turn: FloatArray = np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
+    return turn
 
 
-def heat_kernel_cdf(angle: float, sigma: float) -> float:
+def heat_kernel_cdf(angle: float | FloatArray, sigma: float) -> FloatArray:
     """P(rotation angle <= ``angle``) under the heat kernel on SO(3) at time sigma^2 / 2.
 
     The density (1 - cos a)/pi sum_l (2l + 1) exp(-l (l + 1) sigma^2 / 2) sin((l + 1/2) a) / sin(a / 2)
     equals 1/pi sum_l (2l + 1) exp(-l (l + 1) sigma^2 / 2) (cos(l a) - cos((l + 1) a)), integrated term by term.
     """
+    a = np.asarray(angle, float)[..., None]
     l = np.arange(1, 2 + math.ceil(9.2 / sigma))  # noqa: E741  (beyond, terms are below 1e-18)
     weight = (2 * l + 1) * np.exp(-l * (l + 1) * sigma**2 / 2)
-    terms = weight * (np.sin(l * angle) / l - np.sin((l + 1) * angle) / (l + 1))
-    return float(angle - math.sin(angle) + terms.sum()) / math.pi
+    terms = weight * (np.sin(l * a) / l - np.sin((l + 1) * a) / (l + 1))
+    return np.asarray((angle - np.sin(angle) + terms.sum(-1)) / math.pi)
 
 
-def heat_kernel_angle(u: float, sigma: float) -> float:
+def heat_kernel_angle(u: float | FloatArray, sigma: float) -> FloatArray:
     """The angle at which `heat_kernel_cdf` reaches u, by bisection to the last bit that matters."""
-    low, high = 0.0, math.pi
-    while high - low > 1e-14:
+    low, high = np.zeros(np.shape(u)), np.full(np.shape(u), math.pi)
+    for _ in range(50):  # pi / 2^50 < 3e-15
         middle = (low + high) / 2
-        low, high = (middle, high) if heat_kernel_cdf(middle, sigma) < u else (low, middle)
-    return (low + high) / 2
+        below = heat_kernel_cdf(middle, sigma) < u
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray((low + high) / 2)
 
 
 def _require_vectors(vectors: int | None) -> None:

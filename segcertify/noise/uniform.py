@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
 from segcertify.arrays import FloatArray
 from segcertify.errors import require_positive
-from segcertify.noise.base import Probability, Stream, Tensor, above_half, require_norm, round_down
+from segcertify.noise.base import Probability, Stream, Tensor, above_half, concise, require_norm, round_down
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Uniform:
     """U[-lam, lam] on every entry.
 
@@ -27,13 +26,13 @@ class Uniform:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lam", require_positive("lam", self.lam))
 
+    __repr__ = concise
+
     @property
     def norm(self) -> str:
         return "l1"
 
-    def radius(
-        self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None
-    ) -> FloatArray:
+    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
         require_norm(self, norm)
         return round_down(2 * self.lam * (above_half(p) - 0.5))
 

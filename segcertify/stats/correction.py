@@ -108,7 +108,7 @@ PROCEDURES = {
     "bh": Procedure("bh", benjamini_hochberg, "fdr"),
     "by": Procedure("by", benjamini_yekutieli, "fdr"),
 }
-K_FWER = "k-fwer"
+K_FWER: Literal["k-fwer"] = "k-fwer"
 NAMES = (*PROCEDURES, K_FWER)
 
 

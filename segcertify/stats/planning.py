@@ -61,8 +61,9 @@ def plan(
     components or an array of values (each then stands for an equal share of
     them): ``expected`` is the mean certified fraction over simulated runs.
 
-    >>> print(plan(1024 * 2048, 0.75, alpha=0.001, n=100))
-    2,097,152 components, tau=0.75, alpha=0.001, holm: smallest n is 75; n=100 certifies a component with at most 2 disagreeing draws
+    >>> cityscapes = plan(1024 * 2048, 0.75, alpha=0.001, n=100)
+    >>> cityscapes.n_min, cityscapes.tolerates
+    (75, 2)
     """
     N = require_integer("N", N)
     tau = require_probability("tau", tau, low=0.5, closed=True)
@@ -70,7 +71,7 @@ def plan(
     chosen = procedure(correction, k=k, b=b)
     n_min = smallest_n(N, tau, alpha, chosen)
     n = n_min if n is None else require_integer("n", n)
-    expected = None if p is None else _expected_fraction(N, tau, alpha, chosen, n, p, seed)
+    expected = None if p is None else _expected_fraction(N, tau, alpha=alpha, chosen=chosen, n=n, p=p, seed=seed)
     return Plan(N, tau, alpha, chosen.name, n_min, n, _tolerated(N, tau, alpha, chosen, n), expected)
 
 
@@ -119,7 +120,15 @@ def _tolerated(N: int, tau: float, alpha: float, chosen: Procedure, n: int) -> i
 
 
 def _expected_fraction(
-    N: int, tau: float, alpha: float, chosen: Procedure, n: int, p: float | FloatArray, seed: int, runs: int = 64
+    N: int,
+    tau: float,
+    *,
+    alpha: float,
+    chosen: Procedure,
+    n: int,
+    p: float | FloatArray,
+    seed: int,
+    runs: int = 64,
 ) -> float:
     """Mean certified fraction over simulated runs with independent components."""
     probability = np.atleast_1d(np.asarray(p, float)).ravel()

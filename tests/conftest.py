@@ -1,0 +1,22 @@
+"""Shared by all tests: one torch thread a process, and the one way a rate is tested."""
+
+import pytest
+import torch
+from scipy.stats import binomtest
+
+torch.set_num_threads(1)
+
+FALSE_ALARM = 1e-6
+"""The chance that a statistical test fails although all is well, each time it asks (seeds are fixed besides)."""
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("cuda") and not torch.cuda.is_available():
+            item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+@pytest.fixture
+def rate_exceeds():
+    """Whether ``failures`` of ``runs`` show a true rate above ``alpha`` (wrongly so with probability 1e-6)."""
+    return lambda failures, runs, alpha: binomtest(failures, runs, alpha, alternative="greater").pvalue < FALSE_ALARM

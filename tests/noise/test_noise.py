@@ -1,0 +1,221 @@
+"""Every noise: its radius, its law, its draws."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from scipy import integrate
+from scipy.spatial.transform import Rotation as Turn
+from scipy.stats import chi, kstest
+
+from segcertify import AxisRotation, Gaussian, InputError, Laplace, Rotation, Uniform
+from segcertify.noise import NOISES, from_plain, to_plain
+from segcertify.noise.rotation import heat_kernel_angle, heat_kernel_cdf, rotation_matrix
+from segcertify.streams import DrawStream
+
+IMAGE, CLOUD = (3, 8, 9), (50, 6)
+CASES = [
+    (Gaussian(0.25), IMAGE),
+    (Gaussian(0.25, channels=(0, 1, 2), axis=1), CLOUD),
+    (Gaussian(0.25, channels=(2,), axis=-3), IMAGE),
+    (Laplace(0.3), IMAGE),
+    (Uniform(0.5), IMAGE),
+    (AxisRotation(0.25), CLOUD),
+    (AxisRotation(0.25, axis=(1.0, 1.0, 0.0), vectors=1), CLOUD),
+    (Rotation(0.25), CLOUD),
+]
+every = pytest.mark.parametrize(("noise", "shape"), CASES, ids=[str(noise) for noise, _ in CASES])
+
+
+def streams(count, phase="agree", seed=0):
+    return [DrawStream(seed, "x", phase, j) for j in range(count)]
+
+
+def an_input(shape):
+    return torch.from_numpy(np.random.default_rng(7).random(shape)).float()
+
+
+def test_every_noise_is_a_case():
+    assert {type(noise).__name__ for noise, _ in CASES} == set(NOISES)
+
+
+@every
+def test_draws_differ_and_do_not_depend_on_the_batch(noise, shape):
+    x = an_input(shape)
+    whole = noise.draw(x, streams(12))
+    assert whole.shape == (12, *shape)
+    assert whole.dtype == x.dtype
+    parts = torch.cat([noise.draw(x, streams(12)[a:b]) for a, b in [(0, 1), (1, 6), (6, 12)]])
+    assert torch.equal(whole, parts)
+    assert len({entry.numpy().tobytes() for entry in whole}) == 12
+    assert torch.equal(x, an_input(shape))  # the input itself is left alone
+    other = noise.draw(x, streams(12, phase="candidate"))
+    assert not any(torch.equal(a, b) for a in whole for b in other)  # n0 and n draws share nothing
+
+
+@every
+def test_round_trip_and_radius_properties(noise, shape):
+    assert from_plain(to_plain(noise)) == noise
+    p = np.linspace(0, 0.9999, 500)
+    radii = noise.radius(p)
+    assert (radii[p <= 0.5] == 0).all()
+    assert (np.diff(radii) >= 0).all()
+    assert isinstance(noise.threat(noise.norm), str)
+    with pytest.raises(InputError, match="proves nothing in norm='l7'"):
+        noise.radius(0.75, norm="l7")
+    with pytest.raises(InputError, match=r"probabilities in \[0, 1\)"):
+        noise.radius(1.0)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.500001, 0.75, 0.9, 0.99, 1 - 1e-9])
+def test_radii_are_rounded_down_in_50_digits(p):
+    mpmath.mp.dps = 50
+    exact = mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(p) - 1)
+    laplace = -mpmath.log(2 * (1 - mpmath.mpf(p)))
+    heat = mpmath.sqrt(2 * (mpmath.exp(mpmath.mpf(0.5) ** 2 / 2) - 1)) * exact
+    for radius, truth in [
+        (Gaussian(0.25).radius(p), exact / 4),
+        (Gaussian(0.25).radius(p, "linf", (3, 4, 5)), exact / 4 / mpmath.sqrt(60)),
+        (Gaussian(0.25, (0, 1), 0).radius(p, "linf", (3, 4, 5)), exact / 4 / mpmath.sqrt(40)),
+        (Laplace(0.25).radius(p), laplace / 4),
+        (Uniform(0.25).radius(p), (2 * mpmath.mpf(p) - 1) / 4),
+        (AxisRotation(0.25).radius(p), exact / 4),
+        (Rotation(0.5).radius(p), min(heat, mpmath.pi)),
+    ]:
+        assert mpmath.mpf(float(radius)) <= truth
+        assert float(radius) == pytest.approx(float(truth), rel=1e-9)
+
+
+def test_known_radii():
+    """The paper's Table 1: R at sigma and tau. (At sigma 0.33, tau 0.95 its 0.52 should read 0.54.)"""
+    for sigma, tau, expected in [(0.25, 0.75, 0.17), (0.33, 0.75, 0.22), (0.5, 0.75, 0.34), (0.25, 0.95, 0.41)]:
+        assert round(float(Gaussian(sigma).radius(tau)), 2) == expected
+    assert round(float(Gaussian(0.33).radius(0.95)), 2) == 0.54
+    assert AxisRotation(10).radius(0.99) == math.pi  # no rotation is farther
+    assert Rotation(3).radius(0.99) == math.pi
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("noise", "cdf"),
+    [
+        (Gaussian(0.25), ("norm", (0, 0.25))),
+        (Laplace(0.3), ("laplace", (0, 0.3))),
+        (Uniform(0.5), ("uniform", (-0.5, 1))),
+    ],
+    ids=str,
+)
+def test_additive_noise_follows_its_law(noise, cdf, dtype):
+    """Kolmogorov-Smirnov on 200,000 numbers, and no correlation between draws; false alarms 2e-6."""
+    batch = noise.draw(torch.zeros(20_000, dtype=dtype), streams(10)).numpy()
+    assert kstest(batch.ravel(), cdf[0], cdf[1]).pvalue > 1e-6
+    correlation = np.corrcoef(batch)[np.triu_indices(10, 1)]  # 45 pairs, s.e. 1 / sqrt(20,000)
+    assert abs(correlation).max() < 5.9 / math.sqrt(20_000)  # two-sided normal tail 4e-9 each
+
+
+def test_gaussian_channels_leave_the_rest():
+    x = an_input(CLOUD)
+    batch = Gaussian(0.25, channels=(0, 1, 2), axis=1).draw(x, streams(4))
+    assert torch.equal(batch[:, :, 3:], x[:, 3:].expand(4, -1, -1))
+    assert (batch[:, :, :3] != x[:, :3]).all()
+    assert "channels [0, 1, 2] of axis 1" in Gaussian(0.25, channels=(0, 1, 2), axis=1).threat("l2")
+
+
+def test_rotation_matrix_is_scipys():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        axis, angle = rng.normal(size=3), rng.uniform(-4, 4)
+        expected = Turn.from_rotvec(axis / np.linalg.norm(axis) * angle).as_matrix()
+        np.testing.assert_allclose(rotation_matrix(axis, angle), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("noise", [AxisRotation(0.4, "y"), Rotation(0.4)], ids=str)
+def test_rotations_turn_points_and_normals_alike_and_nothing_else(noise):
+    x = torch.cat([an_input(CLOUD).double(), torch.ones(50, 2)], 1)
+    with pytest.raises(InputError, match="8 columns: say how many leading triples"):
+        noise.draw(x, streams(1))
+    full = type(noise)(**{**to_plain_fields(noise), "vectors": 2})
+    batch = full.draw(x, streams(5))
+    assert torch.equal(batch[:, :, 6:], x[:, 6:].expand(5, -1, -1))
+    for turned in batch:
+        fit, *_ = np.linalg.lstsq(x[:, :3].numpy(), turned[:, :3].numpy(), rcond=None)
+        np.testing.assert_allclose(fit @ fit.T, np.eye(3), atol=1e-12)
+        assert np.linalg.det(fit) == pytest.approx(1)
+        np.testing.assert_allclose(x[:, 3:6].numpy() @ fit, turned[:, 3:6].numpy(), atol=1e-12)
+
+
+def to_plain_fields(noise):
+    return {name: value for name, value in to_plain(noise).items() if name != "type"}
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.25, 1.0, 3.0])
+def test_heat_kernel_cdf_integrates_the_density(sigma):
+    """Against numerical integration of the density as DESIGN states it."""
+    l = np.arange(400)  # noqa: E741
+
+    def density(a):
+        series = (2 * l + 1) * np.exp(-l * (l + 1) * sigma**2 / 2) * np.sin((l + 0.5) * a) / np.sin(a / 2)
+        return (1 - np.cos(a)) / np.pi * series.sum()
+
+    for a in (0.3 * min(sigma, 1), min(sigma, 1.0), 2.5):
+        expected = integrate.quad(density, 1e-9, a, limit=500, points=[min(sigma, a) / 2])[0]
+        assert heat_kernel_cdf(a, sigma) == pytest.approx(expected, abs=1e-8)
+    assert heat_kernel_cdf(0.0, sigma) == pytest.approx(0, abs=1e-12)
+    assert heat_kernel_cdf(math.pi, sigma) == pytest.approx(1, abs=1e-12)
+    u = np.linspace(0.01, 0.99, 33)
+    np.testing.assert_allclose(heat_kernel_cdf(heat_kernel_angle(u, sigma), sigma), u, atol=1e-12)
+
+
+def test_heat_kernel_limits():
+    """Narrow: the angle is sigma times a chi of 3 degrees. Wide: the uniform (Haar) law, (a - sin a) / pi."""
+    a = np.linspace(0.01, 0.2, 20)
+    np.testing.assert_allclose(heat_kernel_cdf(a, 0.02), chi.cdf(a / 0.02, 3), atol=1e-3)
+    np.testing.assert_allclose(heat_kernel_cdf(a * 15, 10.0), (a * 15 - np.sin(a * 15)) / np.pi, atol=1e-12)
+
+
+@pytest.mark.statistical
+def test_rotations_follow_the_heat_kernel():
+    """Angle: Kolmogorov-Smirnov against the series. Axis: uniform on the sphere. 3,000 draws; false alarms 5e-6."""
+    sigma = 0.5
+    matrices = Rotation(sigma).draw(torch.eye(3, dtype=torch.float64), streams(3000)).numpy()
+    vectors = Turn.from_matrix(matrices.transpose(0, 2, 1)).as_rotvec()
+    angles = np.linalg.norm(vectors, axis=1)
+    assert kstest(angles, lambda a: heat_kernel_cdf(a, sigma)).pvalue > 1e-6
+    for coordinate in (vectors / angles[:, None]).T:
+        assert kstest(coordinate, "uniform", (-1, 2)).pvalue > 1e-6  # Archimedes
+    assert kstest(axis_rotation_angles(0.5), "norm", (0, 0.5)).pvalue > 1e-6
+
+
+def axis_rotation_angles(sigma):
+    matrices = AxisRotation(sigma, "z").draw(torch.eye(3, dtype=torch.float64), streams(3000)).numpy()
+    return np.arctan2(matrices[:, 0, 1], matrices[:, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Gaussian(0), "sigma must be positive, but got 0"),
+        (lambda: Gaussian(float("nan")), "sigma must be finite"),
+        (lambda: Gaussian("a"), "sigma must be a number"),
+        (lambda: Gaussian(1, channels=()), "at least one"),
+        (lambda: Gaussian(1, channels=(1, 1)), "must be different"),
+        (lambda: Gaussian(1, channels=(3,)).check((3, 4, 5)), "which has 3"),
+        (lambda: Gaussian(1, channels=(0,), axis=5).check((3, 4)), "axis=5 is outside"),
+        (lambda: Gaussian(1).radius(0.75, "linf"), "needs the input's shape"),
+        (lambda: Laplace(-1), "b must be positive"),
+        (lambda: Uniform(math.inf), "lam must be finite"),
+        (lambda: AxisRotation(1, "w"), "axis must be 'x', 'y', 'z'"),
+        (lambda: AxisRotation(1, (0, 0, 0)), "not all 0"),
+        (lambda: Rotation(1e-5), r"sigma in \[0.001, 10\]"),
+        (lambda: Rotation(1).check((3, 4, 5)), "shape \\(points, columns\\)"),
+        (lambda: Rotation(1, vectors=3).check((9, 6)), "needs 9 columns"),
+        (lambda: from_plain({"type": "Cauchy"}), "unknown noise 'Cauchy'"),
+        (lambda: from_plain({"type": "Gaussian", "scale": 1}), "unreadable noise"),
+    ],
+)
+def test_bad_input(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

@@ -1,0 +1,140 @@
+"""Corrections against statsmodels, slow references, their properties, and the wrong levels of public code."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
+
+from segcertify import InputError
+from segcertify.stats.binomial import p_values
+from segcertify.stats.correction import NAMES, k_fwer, procedure
+
+families = st.tuples(
+    st.integers(1, 60),  # n
+    st.floats(0.5, 0.95),  # tau
+    st.lists(st.floats(0, 1), min_size=1, max_size=80),  # how much of n agrees
+    st.floats(1e-6, 0.5),  # alpha
+)
+every = pytest.mark.parametrize("name", [name for name in NAMES if name != "k-fwer"])
+
+
+def rejected(chosen, agree, n, tau, alpha):
+    return agree >= chosen.threshold(np.bincount(agree, minlength=n + 1), p_values(n, tau), alpha)
+
+
+def lehmann_romano(p, k, alpha):
+    """Step down over sorted p-values, as the theorem is written."""
+    s, order, out = len(p), np.argsort(p, kind="stable"), np.zeros(len(p), bool)
+    for i, index in enumerate(order, start=1):
+        level = k * alpha / s if i <= k else k * alpha / (s + k - i)
+        if p[index] > level:
+            break
+        out[index] = True
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs"), [("holm", "holm"), ("bonferroni", "bonferroni"), ("bh", "fdr_bh"), ("by", "fdr_by")]
+)
+@pytest.mark.parametrize("N", [1, 2, 17, 1000])
+def test_statsmodels_rejects_the_same(name, theirs, N):
+    rng = np.random.default_rng([N, len(name)])
+    for _ in range(40):
+        n, tau, alpha = int(rng.integers(5, 300)), rng.choice([0.5, 0.75, 0.9]), rng.choice([0.001, 0.05, 0.2])
+        agree = rng.binomial(n, np.clip(rng.normal(tau + 0.1, 0.1, N), 0, 1))
+        expected = multipletests(p_values(n, tau)[agree], alpha, method=theirs)[0]
+        assert np.array_equal(rejected(procedure(name), agree, n, tau, alpha), expected)
+
+
+@given(families, st.integers(1, 80))
+def test_k_fwer_is_lehmann_and_romanos(family, k):
+    n, tau, share, alpha = family
+    agree = np.rint(np.array(share) * n).astype(int)
+    k = min(k, len(agree))
+    expected = lehmann_romano(p_values(n, tau)[agree], k, alpha)
+    assert np.array_equal(rejected(procedure("k-fwer", k=k), agree, n, tau, alpha), expected)
+    assert np.array_equal(rejected(procedure("k-fwer", b=k - 1), agree, n, tau, alpha), expected)
+
+
+@given(families)
+def test_k_fwer_with_k_1_is_holm_and_holm_contains_bonferroni(family):
+    n, tau, share, alpha = family
+    agree = np.rint(np.array(share) * n).astype(int)
+    holm, bonferroni, by, bh, one = (
+        rejected(chosen, agree, n, tau, alpha)
+        for chosen in (*map(procedure, ("holm", "bonferroni", "by", "bh")), procedure("k-fwer", k=1))
+    )
+    assert np.array_equal(one, holm)
+    assert (bonferroni <= holm).all()
+    assert (by <= bh).all()
+    assert (holm <= bh).all()
+
+
+@every
+@settings(max_examples=50)
+@given(family=families, other=st.floats(1e-6, 0.5), seed=st.integers(0, 1000))
+def test_monotone_in_alpha_and_equivariant(name, family, other, seed):
+    n, tau, share, alpha = family
+    agree = np.rint(np.array(share) * n).astype(int)
+    small, large = (rejected(procedure(name), agree, n, tau, a) for a in sorted((alpha, other)))
+    assert (small <= large).all()
+    order = np.random.default_rng(seed).permutation(len(agree))
+    assert np.array_equal(rejected(procedure(name), agree[order], n, tau, max(alpha, other)), large[order])
+
+
+def false_rejections(threshold, p):
+    """How many of the last two p-values (the true nulls) a threshold function rejects."""
+    table = np.append(1.0, np.unique(p)[::-1])  # from least to most significant
+    counts = np.array([np.sum(p == value) for value in table])
+    least = threshold(counts, table, 0.05)
+    return int(sum(np.flatnonzero(table == value)[0] >= least for value in p[2:]))
+
+
+def test_the_released_k_fwer_levels_are_wrong_and_ours_are_not():
+    """Two false nulls, two dependent true ones, k = 2, alpha = 0.05: P(2 or more false rejections) exactly.
+
+    The true nulls' p-values are U and (U + 0.05) mod 0.1 inside [0, 0.1): each is uniform.
+    """
+
+    def released(counts, p, alpha, k=2):
+        s = counts.sum()
+        i = np.append(np.cumsum(counts[::-1])[-2::-1], 0) + 1
+        level = np.where(i <= k, k * alpha / s, k * alpha / np.maximum(s - i + 1, 1))
+        return int(np.flatnonzero(p > level)[-1]) + 1
+
+    def correct(counts, p, alpha):
+        return k_fwer(counts, p, alpha, k=2)
+
+    grid = (np.arange(1000) + 0.5) / 1000
+    errors = {released: 0, correct: 0}
+    for u in grid:
+        other = (u + 0.05) % 0.1 if u < 0.1 else u
+        for threshold in errors:
+            errors[threshold] += false_rejections(threshold, np.array([1e-9, 1e-9, u, other])) >= 2
+    assert errors[released] / len(grid) == pytest.approx(0.1, abs=0.002)  # twice what it claims
+    assert errors[correct] / len(grid) <= 0.05
+
+
+def test_a_function_is_a_correction():
+    def strict(counts, p, alpha):
+        return len(p) - 1
+
+    chosen = procedure(strict)
+    assert (chosen.name, chosen.guarantee) == ("strict", "custom")
+    assert rejected(chosen, np.array([9, 10]), 10, 0.5, 0.1).tolist() == [False, True]
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="unknown correction 'hommel': use one of holm"):
+        procedure("hommel")
+    with pytest.raises(InputError, match="needs k, or an error budget"):
+        procedure("k-fwer")
+    with pytest.raises(InputError, match="and not both"):
+        procedure("k-fwer", k=2, b=1)
+    with pytest.raises(InputError, match="belong to correction='k-fwer'"):
+        procedure("holm", k=2)
+    with pytest.raises(InputError, match="b must be an integer not less than 0, but got -1"):
+        procedure("k-fwer", b=-1)
+    with pytest.raises(InputError, match=r"k=9 over 4 components claims nothing: use k <= 4"):
+        procedure("k-fwer", k=9).threshold(np.array([0, 4]), np.array([1.0, 0.1]), 0.1)

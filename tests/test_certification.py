@@ -1,0 +1,162 @@
+"""Certificates from votes: against a slow reading of the paper, and their words and files."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, norm
+from statsmodels.stats.multitest import multipletests
+
+from segcertify import (
+    ABSTAIN,
+    Certificate,
+    Gaussian,
+    InputError,
+    Laplace,
+    Votes,
+    certify_votes,
+    indiv_class,
+    radius_map,
+)
+
+
+def some_votes(shape=(20, 30), n=100, seed=0, **more):
+    rng = np.random.default_rng(seed)
+    agree = rng.binomial(n, rng.choice([0.5, 0.8, 0.9, 0.99, 1.0], shape))
+    return Votes(rng.integers(0, 19, shape), agree, n=n, n0=10, noise=Gaussian(0.25), **more)
+
+
+@pytest.mark.parametrize("correction", ["holm", "bonferroni"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_algorithm_2_line_by_line(correction, masked):
+    """A binomtest per component and statsmodels' correction."""
+    mask = np.random.default_rng(5).random((20, 30)) < 0.4 if masked else None
+    votes = some_votes(mask=mask)
+    where = np.ones((20, 30), bool) if mask is None else mask
+    pv = [binomtest(int(n_i), votes.n, 0.75, alternative="greater").pvalue for n_i in votes.agree[where]]
+    expected = np.full((20, 30), ABSTAIN)
+    expected[where] = np.where(multipletests(pv, 0.001, method=correction)[0], votes.candidate[where], ABSTAIN)
+    certificate = certify_votes(votes, tau=0.75, alpha=0.001, correction=correction)
+    np.testing.assert_array_equal(certificate.labels, expected)
+    assert certificate.radius == pytest.approx(0.25 * norm.ppf(0.75))
+    assert where.sum() == certificate.N
+    np.testing.assert_array_equal(certificate.abstained, expected == ABSTAIN)
+
+
+def test_all_n_draws_are_tested_against_n_trials():
+    """AdaptiveCertify tests n - n0 trials and so certifies at 89 of 100; the right count is 98."""
+    shape = (1024, 2048)
+    for agree, certified in [(98, True), (97, False), (89, False)]:
+        votes = Votes(np.zeros(shape, int), np.full(shape, agree), n=100, n0=10, noise=Gaussian(0.25))
+        assert (certify_votes(votes, tau=0.75, alpha=0.001).certified > 0) == certified
+
+
+def test_radius_map_is_clopper_pearson_at_alpha_over_N():
+    votes = some_votes(mask=np.arange(600).reshape(20, 30) % 2 == 0)
+    radii = radius_map(votes, alpha=0.01)
+    for index in [(0, 0), (3, 4), (19, 28), (7, 7)]:
+        bound = binomtest(int(votes.agree[index]), 100, alternative="greater").proportion_ci(1 - 0.01 / 300).low
+        expected = max(0.0, 0.25 * norm.ppf(bound)) if votes.mask[index] else 0.0
+        assert radii[index] == pytest.approx(expected, rel=1e-6)
+    assert radii.max() > 0
+
+
+def test_radius_map_agrees_with_bonferroni():
+    """R_i reaches the radius of tau exactly where Bonferroni certifies at tau."""
+    votes = some_votes(n=300)
+    for tau in (0.6, 0.75, 0.9):
+        certificate = certify_votes(votes, tau=tau, alpha=0.01, correction="bonferroni")
+        reaches = radius_map(votes, alpha=0.01) >= certificate.radius
+        np.testing.assert_array_equal(reaches, ~certificate.abstained)
+
+
+def test_indiv_class_is_the_minimum_of_the_radius_map():
+    votes = Votes(np.array([1, 2, 3]), np.array([100, 97, 90]), n=100, n0=10, noise=Laplace(0.5))
+    certificate = indiv_class(votes, alpha=0.001)
+    assert certificate.labels.tolist() == [1, 2, 3]
+    assert certificate.radius == radius_map(votes, alpha=0.001).min() > 0
+    assert certificate.norm == "l1"
+
+
+def test_one_bad_component_makes_indiv_class_abstain():
+    votes = Votes(np.array([1, 2, 3]), np.array([100, 97, 60]), n=100, n0=10, noise=Gaussian(0.5))
+    assert indiv_class(votes, alpha=0.001).certified == 0
+    assert indiv_class(votes, alpha=0.001).radius == 0
+    spared = Votes(votes.candidate, votes.agree, n=100, n0=10, noise=votes.noise, mask=np.array([True, True, False]))
+    assert indiv_class(spared, alpha=0.001).labels.tolist() == [1, 2, ABSTAIN]
+
+
+def test_linf_divides_by_the_root_of_the_dimension():
+    votes = some_votes(input_shape=(3, 20, 30))
+    l2, linf = (certify_votes(votes, tau=0.75, alpha=0.001, norm=name) for name in ("l2", "linf"))
+    assert linf.radius == pytest.approx(l2.radius / np.sqrt(1800))
+    assert (linf.norm, linf.labels.tolist()) == ("linf", l2.labels.tolist())
+    assert radius_map(votes, alpha=0.001, norm="linf").max() == pytest.approx(
+        radius_map(votes, alpha=0.001).max() / np.sqrt(1800)
+    )
+    with pytest.raises(InputError, match="needs the input's shape"):
+        certify_votes(some_votes(), tau=0.75, alpha=0.001, norm="linf")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, ["at least 1 - 0.001", "all keep their label", "l2 norm at most 0.168622"]),
+        ({"correction": "k-fwer", "b": 5}, ["all but at most 5 keep"]),
+        ({"correction": "bh"}, ["No robustness certificate", "proportion", "PRDS"]),
+        ({"correction": "by"}, ["No robustness certificate", "proportion"]),
+        ({"correction": lambda counts, p, alpha: 99}, ["'<lambda>' guarantees"]),
+    ],
+)
+def test_the_certificate_says_what_it_claims(arguments, words):
+    certificate = certify_votes(some_votes(), tau=0.75, alpha=0.001, **arguments)
+    for word in words:
+        assert word in repr(certificate)
+    guarantees = {"holm": "fwer", "k-fwer": "k-fwer", "bh": "fdr", "by": "fdr"}
+    assert certificate.guarantee == guarantees.get(certificate.correction, "custom")
+
+
+def test_round_trip(tmp_path):
+    certificate = certify_votes(some_votes(seed=3, input_id="a"), tau=0.75, alpha=0.001, correction="k-fwer", k=2)
+    path = tmp_path / "c.safetensors"
+    certificate.save(path)
+    loaded = Certificate.load(path)
+    for name, value in vars(certificate).items():
+        np.testing.assert_array_equal(getattr(loaded, name), value)
+    assert repr(loaded) == repr(certificate)
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(InputError, match="not a certificate file, or is truncated"):
+        Certificate.load(path)
+
+
+def test_votes_are_not_a_certificate(tmp_path):
+    some_votes().save(tmp_path / "v")
+    with pytest.raises(InputError, match=r"holds 'segcertify.votes', not segcertify.certificate"):
+        Certificate.load(tmp_path / "v")
+
+
+def test_too_few_draws_warn_and_abstain():
+    votes = some_votes(n=20)
+    with pytest.warns(UserWarning, match=r"n=20 can certify nothing at tau=0.75, alpha=0.001 over 600 .* Use n >= 47"):
+        assert certify_votes(votes, tau=0.75, alpha=0.001).certified == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tau": 0.49}, r"tau must lie in \[0.5, 1\), but got 0.49"),
+        ({"tau": 1.0}, "tau must lie"),
+        ({"alpha": 0}, r"alpha must lie in \(0, 1\), but got 0"),
+        ({"alpha": 1.0}, "alpha must lie"),
+        ({"alpha": float("nan")}, "alpha must be finite"),
+        ({"norm": "l1"}, "Gaussian noise proves nothing in norm='l1': use 'l2', 'linf'"),
+        ({"correction": "sidak"}, "unknown correction"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(InputError, match=message):
+        certify_votes(some_votes(), **({"tau": 0.75, "alpha": 0.001} | arguments))
+
+
+def test_tau_one_half_is_allowed_and_has_radius_zero():
+    certificate = certify_votes(some_votes(), tau=0.5, alpha=0.001)
+    assert certificate.radius == 0
+    assert certificate.certified > 0

@@ -1,0 +1,155 @@
+"""Votes: what they refuse, how they merge, and their file."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from segcertify import Gaussian, InputError, Rotation, Votes
+
+
+def votes(**changes):
+    fields = {
+        "candidate": np.array([[0, 3], [18, 2]]),
+        "agree": np.array([[100, 40], [99, 0]]),
+        "n": 100,
+        "n0": 10,
+        "noise": Gaussian(0.25, channels=(0, 2), axis=1),
+        "seed": 4,
+        "input_id": "frankfurt_000",
+        "input_shape": (3, 2, 2),
+        "input_digest": "ab",
+        "mask": np.array([[True, True], [False, True]]),
+        "earlier": {50: np.array([[50, 20], [49, 0]])},
+    }
+    return Votes(**(fields | changes))
+
+
+def test_histogram_counts_tested_components_only():
+    assert votes().N == 3
+    assert votes(mask=None).N == 4
+    assert dict(enumerate(votes().histogram())) == {k: int(k in (0, 40, 100)) for k in range(101)}
+
+
+def test_round_trip(tmp_path):
+    path = tmp_path / "deep" / "votes.safetensors"
+    votes().save(path)
+    loaded = Votes.load(path)
+    for name, value in vars(votes()).items():
+        if name == "earlier":
+            assert {m: a.tolist() for m, a in value.items()} == {m: a.tolist() for m, a in loaded.earlier.items()}
+        else:
+            np.testing.assert_array_equal(getattr(loaded, name), value)
+    assert [file.name for file in path.parent.iterdir()] == ["votes.safetensors"]  # no temporary left
+
+
+@pytest.mark.parametrize("keep", [0, 5, 8, 60, -1])
+def test_a_truncated_file_is_refused(tmp_path, keep):
+    path = tmp_path / "votes.safetensors"
+    votes().save(path)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(InputError, match=r"not a votes file, or is truncated"):
+        Votes.load(path)
+
+
+def rewrite_header(path, change):
+    raw = path.read_bytes()
+    length = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8 : 8 + length])
+    change(header["__metadata__"])
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + length :])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.update(version="99"), "format version 99, but this segcertify reads version 1"),
+        (lambda m: m.update(format="other"), "holds 'other', not segcertify.votes"),
+        (lambda m: m.update(header="{"), "unreadable header"),
+        (lambda m: m.update(header="{}"), "not a complete votes file"),
+        (lambda m: m.update(header=m["header"].replace("Gaussian", "os.system")), "unknown noise 'os.system'"),
+    ],
+)
+def test_a_foreign_file_is_refused(tmp_path, change, message):
+    path = tmp_path / "votes.safetensors"
+    votes().save(path)
+    rewrite_header(path, change)
+    with pytest.raises(InputError, match=message):
+        Votes.load(path)
+
+
+def test_a_missing_file():
+    with pytest.raises(InputError, match="no votes file at nowhere"):
+        Votes.load("nowhere")
+
+
+def test_prefixes():
+    shorter = votes().at(50)
+    assert (shorter.n, shorter.draws, dict(shorter.earlier)) == (50, ((0, 50),), {})
+    assert shorter.agree.tolist() == [[50, 20], [49, 0]]
+    with pytest.raises(InputError, match="no counts were recorded at n=70, only at 50, 100"):
+        votes().at(70)
+
+
+def test_merge():
+    later = votes(draws=((200, 300),), agree=np.array([[1, 2], [3, 4]]))
+    merged = votes().merge(later)
+    assert merged.agree.tolist() == [[101, 42], [102, 4]]
+    assert (merged.n, merged.draws) == (200, ((0, 100), (200, 300)))
+    assert merged.merge(votes(draws=((100, 200),))).draws == ((0, 300),)
+    with pytest.raises(InputError, match="share draws"):
+        merged.merge(votes(draws=((250, 350),)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"noise": Gaussian(0.5)}, "different noise"),
+        ({"seed": 5}, "different seed"),
+        ({"n0": 11}, "different n0"),
+        ({"input_id": "other"}, "different input_id"),
+        ({"input_digest": "cd"}, "different input_digest"),
+        ({"candidate": np.array([[0, 3], [18, 3]])}, "different candidates"),
+        ({"mask": None}, "different masks"),
+        ({"draws": ((0, 100),)}, "share draws"),
+    ],
+)
+def test_unlike_votes_do_not_merge(changes, message):
+    with pytest.raises(InputError, match=message):
+        votes().merge(votes(**({"draws": ((100, 200),)} | changes)))
+
+
+def test_votes_without_a_seed_do_not_merge():
+    with pytest.raises(InputError, match="without a seed"):
+        votes(seed=None).merge(votes(seed=None, draws=((100, 200),)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"agree": np.array([[100, 40]])}, r"agree has shape \(1, 2\), but candidate has shape \(2, 2\)"),
+        ({"agree": np.array([[101, 40], [99, 0]])}, r"agree must lie in 0 .. 100, but spans 0 .. 101"),
+        ({"agree": np.array([[-1, 40], [99, 0]])}, "spans -1 .. 99"),
+        ({"agree": np.ones((2, 2))}, "agree must hold integers, but got float64"),
+        ({"candidate": np.full((2, 2), -1)}, "must not be negative"),
+        ({"candidate": np.zeros((0,), int), "agree": np.zeros((0,), int)}, "at least one component"),
+        ({"n": 0}, "n must be an integer not less than 1"),
+        ({"n0": 1.5}, "n0 must be an integer"),
+        ({"noise": 0.25}, "noise must be a noise such as Gaussian"),
+        ({"mask": np.zeros((2, 2), bool)}, "selects no component"),
+        ({"mask": np.ones((2, 2))}, "mask must be boolean"),
+        ({"draws": ((0, 99),)}, "are not n=100 draws"),
+    ],
+)
+def test_bad_votes(changes, message):
+    with pytest.raises(InputError, match=message):
+        votes(**changes)
+
+
+def test_repr_says_what_they_are():
+    text = repr(votes(noise=Rotation(0.5)))
+    assert "3 components" in text
+    assert "n0=10" in text
+    assert "Rotation(sigma=0.5)" in text
