@@ -189,8 +189,8 @@ def test_planted_shared_noise_is_caught(rate_exceeds):
         smallest = 3
 
         def draw(self, x, streams):
-            shared = len(streams) >= self.smallest
-            return super().draw(x, [streams[-1]] * len(streams) if shared else streams)
+            batch = super().draw(x, streams)
+            return batch[-1:].expand_as(batch) if len(streams) >= self.smallest else batch
 
     class Always(Repeating):
         smallest = 2

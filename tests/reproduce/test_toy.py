@@ -7,6 +7,8 @@ import json
 import math
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -173,6 +175,14 @@ def test_results_do_not_depend_on_the_number_of_processes() -> None:
     alone = toy.simulate(TINY, 3)
     assert toy.simulate(TINY, 3, processes=2) == alone
     assert toy.simulate(TINY, 4) != alone
+
+
+def test_a_failure_drops_the_jobs_not_yet_started() -> None:
+    jobs = [partial(int, "no number"), *(partial(time.sleep, 0.1) for _ in range(400))]  # 20 s if all were run
+    start = time.monotonic()
+    with pytest.raises(ValueError, match="no number"):
+        toy._results(jobs, 2, lambda step: None)
+    assert time.monotonic() - start < 15
 
 
 @pytest.fixture(scope="module")

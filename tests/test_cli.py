@@ -1,0 +1,125 @@
+"""The command line as a user meets it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import segcertify as sc
+
+SEGCERTIFY = [sys.executable, "-c", "from segcertify.cli import main; main()"]
+MODEL = """
+import torch
+
+def bright():
+    return lambda batch: torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)
+
+def halves():
+    return lambda batch: (batch[..., 0] > 0).long()
+"""
+
+
+def segcertify(*arguments, folder, code=0):
+    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
+    command = [*SEGCERTIFY, *map(str, arguments)]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr
+    return result.stdout + result.stderr
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "my_model.py").write_text(MODEL)
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 32, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "photo.png")
+    np.save(tmp_path / "cloud.npy", np.random.default_rng(0).normal(size=(40, 6)))
+    return tmp_path
+
+
+def test_version_and_help(folder):
+    assert segcertify("--version", folder=folder).strip() == f"segcertify {sc.__version__}"
+    shown = segcertify("--help", folder=folder)
+    for command in ("demo", "certify", "plan", "reproduce"):
+        assert command in shown
+
+
+def test_plan(folder):
+    shown = segcertify("plan", "-N", 1024 * 2048, "--n", 100, "--p", 0.99, folder=folder)
+    assert "2,097,152" in shown
+    assert "75" in shown
+    assert "0.75, 0.001, holm" in shown
+
+
+def test_certify_an_image(folder):
+    arguments = ["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", 0.1, "--seed", 3]
+    shown = segcertify(*arguments, folder=folder)
+    assert "With probability at least 1 - 0.001" in shown
+    out = folder / "certified" / "photo"
+    assert {file.name for file in out.iterdir()} == {"certificate.safetensors", "votes.safetensors", "certified.png"}
+    certificate = sc.Certificate.load(out / "certificate.safetensors")
+    assert 0 < certificate.certified < 24 * 32
+    again = sc.certify_votes(sc.Votes.load(out / "votes.safetensors"), tau=0.75, alpha=0.001)
+    assert again.labels.tolist() == certificate.labels.tolist()
+    with Image.open(out / "certified.png") as picture:
+        assert picture.size[0] > 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "norm"),
+    [
+        (["--noise", "rotation"], "angle"),
+        (["--noise", "axis-rotation", "--axis", "y"], "angle"),
+        (["--noise", "laplace"], "l1"),
+        (["--channels", "0,1,2", "--axis", "1"], "l2"),
+        (["--norm", "linf"], "linf"),
+        (["--correction", "k-fwer", "--b", "2"], "l2"),
+    ],
+)
+def test_certify_a_cloud(folder, options, norm):
+    segcertify("certify", "cloud.npy", "--model", "python:my_model:halves", "--sigma", 0.1, *options, folder=folder)
+    certificate = sc.Certificate.load(folder / "certified" / "cloud" / "certificate.safetensors")
+    assert certificate.norm == norm
+    assert certificate.certified > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plan", "-N", "10", "--tau", "0.3"], "tau must lie in [0.5, 1), but got 0.3"),
+        (["plan", "-N", "10", "--correction", "none"], "unknown correction 'none'"),
+        (["certify", "gone.png", "--model", "python:my_model:bright", "--sigma", "1"], "no file at gone.png"),
+        (["certify", "photo.png", "--model", "python:other:bright", "--sigma", "1"], "cannot import 'other'"),
+        (["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", "-1"], "sigma must be positive"),
+        (["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", "1", "--n", "9"], "Use n >= 48"),
+        (
+            ["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", "1", "--channels", "a"],
+            "take whole numbers",
+        ),
+        (
+            ["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", "1", "--out", "photo.png/x"],
+            "cannot write to the folder",
+        ),
+    ],
+)
+def test_bad_input_is_one_clear_line(folder, arguments, message):
+    assert f"error: {message}" in (shown := segcertify(*arguments, folder=folder, code=2)) or message in shown
+
+
+def test_demo(folder):
+    shown = segcertify("demo", "--out", "out", folder=folder)
+    assert "With probability at least 1 - 0.001" in shown
+    certificate = sc.Certificate.load(folder / "out" / "certificate.safetensors")
+    assert certificate.radius == pytest.approx(0.25 * 0.67449, rel=1e-4)
+    assert 0.5 < certificate.certified / certificate.N < 1
+    assert (folder / "out" / "certified.png").stat().st_size > 10_000
+
+
+def test_reproduce_toy_quick(folder):
+    shown = segcertify("reproduce", "toy", "--quick", "--out", "toy", folder=folder)
+    assert "text" in shown
+    assert list(Path(folder / "toy").glob("*.png"))

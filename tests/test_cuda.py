@@ -1,0 +1,139 @@
+"""The sampling contract on a GPU. Needs no package that the GPU machine lacks."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import kstest
+from torch import nn
+
+import segcertify as sc
+from segcertify.streams import DrawStream
+
+pytestmark = pytest.mark.cuda
+
+NOISES = [
+    (sc.Gaussian(0.25), (3, 16, 20)),
+    (sc.Gaussian(0.25, channels=(0, 2)), (3, 16, 20)),
+    (sc.Laplace(0.25), (3, 16, 20)),
+    (sc.Uniform(0.25), (3, 16, 20)),
+    (sc.AxisRotation(0.25), (64, 6)),
+    (sc.Rotation(0.25), (64, 6)),
+]
+every = pytest.mark.parametrize(("noise", "shape"), NOISES, ids=[str(noise) for noise, _ in NOISES])
+
+
+def an_input(shape):
+    return torch.from_numpy(np.random.default_rng(0).random(shape)).float()
+
+
+def stripes(batch):
+    return torch.clamp((4 * batch).floor(), -40, 40).long() + 40
+
+
+def same(a, b):
+    return np.array_equal(a.candidate, b.candidate) and np.array_equal(a.agree, b.agree)
+
+
+@every
+def test_draws_differ_and_do_not_depend_on_the_batch(noise, shape):
+    x = an_input(shape).cuda()
+    whole = noise.draw(x, [DrawStream(0, "", "agree", j) for j in range(9)])
+    parts = [noise.draw(x, [DrawStream(0, "", "agree", j) for j in range(a, b)]) for a, b in [(0, 1), (1, 5), (5, 9)]]
+    assert torch.equal(whole, torch.cat(parts))
+    assert len({entry.cpu().numpy().tobytes() for entry in whole}) == 9
+
+
+@every
+@pytest.mark.parametrize("batch_size", [1, 7, None])
+def test_votes_do_not_depend_on_the_batch_size(noise, shape, batch_size):
+    settings = {"noise": noise, "n": 40, "n0": 5, "device": "cuda"}
+    reference = sc.sample(stripes, an_input(shape), **settings, batch_size=13)
+    assert same(reference, sc.sample(stripes, an_input(shape), **settings, batch_size=batch_size))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("noise", "law"),
+    [
+        (sc.Gaussian(0.25), ("norm", (0, 0.25))),
+        (sc.Laplace(0.25), ("laplace", (0, 0.25))),
+        (sc.Uniform(0.25), ("uniform", (-0.25, 0.5))),
+    ],
+)
+def test_the_law_is_that_of_the_cpu(noise, law):
+    """Kolmogorov-Smirnov on 200,000 numbers and pairwise correlation; false alarms 2e-6."""
+    batch = noise.draw(torch.zeros(20_000, device="cuda"), [DrawStream(0, "", "agree", j) for j in range(10)])
+    batch = batch.cpu().numpy()
+    assert kstest(batch.ravel(), *law).pvalue > 1e-6
+    assert abs(np.corrcoef(batch)[np.triu_indices(10, 1)]).max() < 5.9 / np.sqrt(20_000)
+
+
+def test_a_network_in_memory_that_runs_out_halves_its_batch():
+    """A batch far too large for the card: the sampler halves it and finishes with the right votes."""
+
+    class Hungry(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Conv2d(3, 4, 3, padding=1)
+            self.sizes = []
+
+        def forward(self, batch):
+            self.sizes.append(len(batch))
+            torch.empty(len(batch) * 2**31, dtype=torch.uint8, device="cuda")  # 2 GiB an entry
+            return self.layer(batch)
+
+    torch.manual_seed(0)
+    model = Hungry().cuda().eval()
+    x = an_input((3, 32, 32))
+    votes = sc.sample(model, x, noise=sc.Gaussian(0.25), n=300, n0=4, batch_size=256)
+    assert max(model.sizes) == 256
+    assert sorted(set(model.sizes))[-2] in (128, 64, 44, 32)
+    assert votes.agree.max() <= 300
+    automatic = sc.sample(model, x, noise=sc.Gaussian(0.25), n=300, n0=4)
+    assert (automatic.agree != votes.agree).mean() < 0.01  # the same noise; rounding may move a near tie
+
+
+def test_an_interrupted_run_resumes(tmp_path):
+    class StopError(Exception):
+        pass
+
+    calls = []
+
+    def mortal(batch):
+        calls.append(1)
+        if len(calls) == 9:
+            raise StopError
+        return stripes(batch)
+
+    settings = {"noise": sc.Gaussian(0.25), "n": 60, "n0": 6, "batch_size": 6, "device": "cuda"}
+    x, path = an_input((3, 16, 20)), tmp_path / "resume"
+    with pytest.raises(StopError):
+        sc.sample(mortal, x, **settings, checkpoint=path, checkpoint_every=0)
+    resumed = sc.sample(stripes, x, **settings, checkpoint=path)
+    assert same(resumed, sc.sample(stripes, x, **settings))
+    with pytest.raises(sc.InputError, match="its device is 'cuda', this run's is 'cpu'"):
+        sc.sample(stripes, x, **(settings | {"device": "cpu"}), checkpoint=path)
+
+
+def test_a_model_on_another_device_is_refused():
+    with pytest.raises(sc.InputError, match=r"is on cpu, but sampling is on cuda: use model.to\('cuda'\)"):
+        sc.sample(nn.Conv2d(3, 4, 1).eval(), an_input((3, 8, 8)), noise=sc.Gaussian(0.25), device="cuda")
+
+
+def test_certificates_agree_between_devices():
+    """Different bits, the same law: certified fractions within 5 standard errors of each other."""
+    x = an_input((3, 64, 64))
+    cpu, cuda = (sc.certify(stripes, x, sigma=0.05, n=100, device=device) for device in ("cpu", "cuda"))
+    both = (cpu.labels == cuda.labels).mean()
+    assert both > 0.97
+    assert abs(cpu.certified - cuda.certified) < 5 * np.sqrt(2 * 0.03 * cpu.N)
+
+
+def test_full_size_frames():
+    """1024 x 2048 with 19 classes at a quarter of the resolution, on the GPU, within 30 GiB."""
+    model = nn.Conv2d(3, 19, 4, stride=4).cuda().eval()
+    x = torch.rand(3, 1024, 2048)
+    torch.cuda.reset_peak_memory_stats()
+    votes = sc.sample(model, x, noise=sc.Gaussian(0.25), n=20, n0=4, batch_size=4)
+    assert votes.candidate.shape == (1024, 2048)
+    assert torch.cuda.max_memory_allocated() < 30 * 2**30
