@@ -25,7 +25,8 @@ def write(
     """Write arrays and a header of plain values to one file, atomically."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {"format": f"segcertify.{kind}", "version": str(version), "header": json.dumps(dict(header))}
+    about = {"format": f"segcertify.{kind}", "version": version, "header": dict(header)}
+    metadata = {"segcertify": json.dumps(about)}  # a single entry: the order of several would differ from run to run
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, temporary, metadata)
@@ -45,17 +46,18 @@ def read(path: str | os.PathLike[str], *, kind: str, version: int) -> tuple[dict
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"{path} is not a {kind} file, or is truncated ({error}): make it again") from None
-    if metadata.get("format") != f"segcertify.{kind}":
-        raise InputError(f"{path} holds {metadata.get('format', 'something else')!r}, not segcertify.{kind}")
-    if metadata.get("version") != str(version):
+    try:
+        about = json.loads(metadata["segcertify"])
+        form, found, header = about["format"], about["version"], dict(about["header"])
+    except (KeyError, ValueError, TypeError):
+        raise InputError(f"{path} is not a file that segcertify wrote: its header is missing or unreadable") from None
+    if form != f"segcertify.{kind}":
+        raise InputError(f"{path} holds {form!r}, not segcertify.{kind}")
+    if found != version:
         raise InputError(
-            f"{path} has format version {metadata.get('version')}, but this segcertify reads version {version}: "
+            f"{path} has format version {found}, but this segcertify reads version {version}: "
             "use the segcertify that wrote it, or make it again"
         )
-    try:
-        header = json.loads(metadata["header"])
-    except (KeyError, ValueError):
-        raise InputError(f"{path} has an unreadable header: make it again") from None
     return header, arrays
 
 

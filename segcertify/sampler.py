@@ -344,8 +344,8 @@ class Sampler:
             "input_id": self.input_id,
             "input": _digest(self.x),
             "mask": None if self.mask is None else hashlib.sha256(self.mask.tobytes()).hexdigest(),
-            "model (its labels at the probe draws)": self._probe_digest,
             "device": self.x.device.type,
+            "model (its labels at the probe draws)": self._probe_digest,
         }
 
     def _agreement(self, candidate: torch.Tensor, agree: torch.Tensor, earlier: dict[int, Array], done: int) -> State:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from scipy.stats import kstest
+from scipy.stats import kstest, laplace, norm, uniform
 from torch import nn
 
 import segcertify as sc
@@ -55,16 +55,16 @@ def test_votes_do_not_depend_on_the_batch_size(noise, shape, batch_size):
 @pytest.mark.parametrize(
     ("noise", "law"),
     [
-        (sc.Gaussian(0.25), ("norm", (0, 0.25))),
-        (sc.Laplace(0.25), ("laplace", (0, 0.25))),
-        (sc.Uniform(0.25), ("uniform", (-0.25, 0.5))),
+        (sc.Gaussian(0.25), norm(0, 0.25)),
+        (sc.Laplace(0.25), laplace(0, 0.25)),
+        (sc.Uniform(0.25), uniform(-0.25, 0.5)),
     ],
 )
 def test_the_law_is_that_of_the_cpu(noise, law):
     """Kolmogorov-Smirnov on 200,000 numbers and pairwise correlation; false alarms 2e-6."""
     batch = noise.draw(torch.zeros(20_000, device="cuda"), [DrawStream(0, "", "agree", j) for j in range(10)])
     batch = batch.cpu().numpy()
-    assert kstest(batch.ravel(), *law).pvalue > 1e-6
+    assert kstest(batch.ravel(), law.cdf).pvalue > 1e-6
     assert abs(np.corrcoef(batch)[np.triu_indices(10, 1)]).max() < 5.9 / np.sqrt(20_000)
 
 
@@ -116,17 +116,18 @@ def test_an_interrupted_run_resumes(tmp_path):
 
 
 def test_a_model_on_another_device_is_refused():
-    with pytest.raises(sc.InputError, match=r"is on cpu, but sampling is on cuda: use model.to\('cuda'\)"):
+    with pytest.raises(sc.InputError, match=r"is on cpu, but sampling is on cuda"):
         sc.sample(nn.Conv2d(3, 4, 1).eval(), an_input((3, 8, 8)), noise=sc.Gaussian(0.25), device="cuda")
 
 
 def test_certificates_agree_between_devices():
-    """Different bits, the same law: certified fractions within 5 standard errors of each other."""
+    """Different bits, the same law: no certified label differs, and as many are certified (5 standard errors)."""
     x = an_input((3, 64, 64))
     cpu, cuda = (sc.certify(stripes, x, sigma=0.05, n=100, device=device) for device in ("cpu", "cuda"))
-    both = (cpu.labels == cuda.labels).mean()
-    assert both > 0.97
-    assert abs(cpu.certified - cuda.certified) < 5 * np.sqrt(2 * 0.03 * cpu.N)
+    both = ~cpu.abstained & ~cuda.abstained
+    assert np.array_equal(cpu.labels[both], cuda.labels[both])
+    wavering = (cpu.abstained != cuda.abstained).sum()
+    assert abs(cpu.certified - cuda.certified) < 5 * np.sqrt(wavering)
 
 
 def test_full_size_frames():

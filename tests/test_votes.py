@@ -57,7 +57,8 @@ def rewrite_header(path, change):
     raw = path.read_bytes()
     length = struct.unpack("<Q", raw[:8])[0]
     header = json.loads(raw[8 : 8 + length])
-    change(header["__metadata__"])
+    about = json.loads(header["__metadata__"]["segcertify"])
+    header["__metadata__"]["segcertify"] = change(about) or json.dumps(about)
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + length :])
 
@@ -65,11 +66,14 @@ def rewrite_header(path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.update(version="99"), "format version 99, but this segcertify reads version 1"),
+        (lambda m: m.update(version=99), "format version 99, but this segcertify reads version 1"),
         (lambda m: m.update(format="other"), "holds 'other', not segcertify.votes"),
-        (lambda m: m.update(header="{"), "unreadable header"),
-        (lambda m: m.update(header="{}"), "not a complete votes file"),
-        (lambda m: m.update(header=m["header"].replace("Gaussian", "os.system")), "unknown noise 'os.system'"),
+        (lambda m: "{", "header is missing or unreadable"),
+        (lambda m: "[1, 2]", "header is missing or unreadable"),
+        (lambda m: m.update(header=3), "header is missing or unreadable"),
+        (lambda m: m.update(header={}), "not a complete votes file"),
+        (lambda m: m["header"].update(n="many"), "not a complete votes file"),
+        (lambda m: m["header"]["noise"].update(type="os.system"), "unknown noise 'os.system'"),
     ],
 )
 def test_a_foreign_file_is_refused(tmp_path, change, message):

@@ -10,6 +10,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,51 +186,44 @@ def test_a_failure_drops_the_jobs_not_yet_started() -> None:
     assert time.monotonic() - start < 15
 
 
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, toy.Summary]:
-    out = tmp_path_factory.mktemp("toy") / "new" / "folder"
-    return out, toy.run(out, quick=True, seed=1, progress=False)
-
-
 NAMES = ("gamma-n100", "gamma-n1000", "components", "budget-alpha0.1", "budget-alpha0.001")
 
 
-def test_quick_run_writes_all_files(quick: tuple[Path, toy.Summary]) -> None:
-    out, summary = quick
+def test_quick_run(tmp_path: Path) -> None:  # one test: several would share the run, but not among pytest's workers
+    out = tmp_path / "new" / "folder"
+    summary = toy.run(out, quick=True, seed=1, progress=False)
     expected = {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "pdf", "csv")} | {"toy.json"}
     assert {path.name for path in summary.files} == {path.name for path in out.iterdir()} == expected
     assert all(path.stat().st_size > 100 for path in summary.files)
-
-
-def test_tables_equal_the_json(quick: tuple[Path, toy.Summary]) -> None:
-    out, _ = quick
-    tables = json.loads((out / "toy.json").read_text(encoding="utf-8"))["tables"]
-    assert tuple(tables) == NAMES
-    for name, columns in tables.items():
-        with (out / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-            header, *rows = csv.reader(file)
-        assert header == list(columns)
-        read = zip(*([float(cell) for cell in row] for row in rows), strict=True)
-        assert [list(column) for column in read] == list(columns.values())
-        assert all(0 <= rate <= 1 for column in header[1:] for rate in columns[column])
-
-
-def test_json_says_how_it_was_made(quick: tuple[Path, toy.Summary]) -> None:
-    out, summary = quick
     record = json.loads((out / "toy.json").read_text(encoding="utf-8"))
+    assert tuple(record["tables"]) == NAMES
+    for name, columns in record["tables"].items():
+        check_table(out / f"{name}.csv", columns)
+    check_record(record, summary)
+
+
+def check_table(path: Path, columns: dict[str, list[float]]) -> None:
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header == list(columns)
+    read = zip(*([float(cell) for cell in row] for row in rows), strict=True)
+    assert [list(column) for column in read] == list(columns.values())
+    assert all(0 <= rate <= 1 for column in header[1:] for rate in columns[column])
+
+
+def check_record(record: dict[str, Any], summary: toy.Summary) -> None:
     assert (record["seed"], record["quick"], record["settings"]["repetitions"]) == (1, True, 20)
     assert record["cases"] == {"text": {"tau": 0.75, "k": 0}, "code": {"tau": 0.9, "k": 1}}
     assert record["headline"] == summary.headline
     assert record["notes"] == list(summary.notes)
     assert record["seconds"] > 0
-
-
-def test_summary_names_the_differences(quick: tuple[Path, toy.Summary]) -> None:
-    text = str(quick[1])
-    assert "text and its released code differ" in text
-    assert "Lehmann and Romano" in text
-    assert "SegCertifyHolm at gamma=0.05" in text
-    assert "quick run" in text
+    for words in (
+        "text and its released code differ",
+        "Lehmann and Romano",
+        "SegCertifyHolm at gamma=0.05",
+        "quick run",
+    ):
+        assert words in str(summary)
 
 
 def test_out_must_not_be_a_file(tmp_path: Path) -> None:
