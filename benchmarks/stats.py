@@ -26,6 +26,7 @@ SHAPE, N_DRAWS, TAU, ALPHA, PART, REPEATS = (1024, 2048), 100, 0.75, 0.001, 20_0
 
 
 def main() -> None:
+    """Time both and print the ratio."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="write the numbers here")
     arguments = parser.parse_args()

@@ -15,10 +15,11 @@ import torch
 from segcertify.arrays import BoolArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.certification import indiv_class
+from segcertify.draws import Draws, Input
 from segcertify.errors import require_integer, require_probability
 from segcertify.noise import Noise
 from segcertify.progress import progress_bar
-from segcertify.sampler import Input, Sampler
+from segcertify.sampler import Sampler
 from segcertify.segmenter import Segmenter
 
 
@@ -45,21 +46,20 @@ def joint_class(
     """
     alpha = require_probability("alpha", alpha)
     n, n0 = require_integer("n", n), require_integer("n0", n0)
-    sampler = Sampler(
-        model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id, mask=mask
-    )
-    noise.radius(0.5, norm, sampler.input_shape)
+    draws = Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
+    sampler = Sampler(draws, mask)
+    noise.radius(0.5, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
     with progress_bar(n0 + n, "JointClass", show=progress) as advance:
         draw = _modal_draw(sampler, n0)
-        _, candidate = next(sampler.batches("candidate", draw, draw + 1))  # draws are addressed: draw it again
+        _, candidate = next(draws.batches("candidate", draw, draw + 1))  # draws are addressed: draw it again
         advance(n0)
         agree = 0
-        for _, labels in sampler.batches("agree", 0, n):
+        for _, labels in draws.batches("agree", 0, n):
             agree += int((sampler.tested(labels) == sampler.tested(candidate)).all(1).sum())
             advance(len(labels))
-    votes = sampler.record(np.array(0), np.array(agree), n=n, n0=n0, mask=None)  # one component: the whole map
+    votes = draws.record(np.array(0), np.array(agree), n=n, n0=n0)  # one component: the whole map
     whole = indiv_class(votes, alpha=alpha, norm=norm)
-    certified = np.full(sampler.components, not whole.abstained)
+    certified = np.full(draws.components, not whole.abstained)
     if sampler.mask is not None:
         certified &= sampler.mask
     labels_map = candidate[0].cpu().numpy().astype(np.int32)
@@ -70,7 +70,7 @@ def _modal_draw(sampler: Sampler, n0: int) -> int:
     """The first of n0 draws that shows the most frequent label map; maps are compared by digest."""
     digests = [
         hashlib.sha256(row.cpu().numpy().tobytes()).digest()
-        for _, labels in sampler.batches("candidate", 0, n0)
+        for _, labels in sampler.draws.batches("candidate", 0, n0)
         for row in sampler.tested(labels)
     ]
     return digests.index(Counter(digests).most_common(1)[0][0])  # among equals the first seen

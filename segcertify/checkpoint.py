@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from segcertify import archive
 from segcertify.arrays import Array
 from segcertify.errors import InputError, require_finite
+from segcertify.streams import Phase
 
 _VERSION = 1
 _KIND = "checkpoint"
 
-State = tuple[dict[str, Any], dict[str, Array]]
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """How far a run is: draws done in this phase, and what they gave so far."""
+
+    phase: Phase
+    done: int
+    batch_size: int
+    arrays: Mapping[str, Array]
 
 
 class Checkpoint:
-    """One file, rewritten whole at most every ``every`` seconds; with no path it does nothing.
+    """One file, rewritten whole at most every ``every`` seconds; with no path it is never due.
 
     ``run`` describes the run in plain values: a file of another run is refused.
     """
@@ -31,7 +41,7 @@ class Checkpoint:
         self._saved = time.monotonic()
 
     def load(self) -> State | None:
-        """The header and arrays last saved, or None if there are none."""
+        """The state last saved, or None if there is none."""
         if self._path is None or not self._path.exists():
             return None
         header, arrays = archive.read(self._path, kind=_KIND, version=_VERSION)
@@ -42,12 +52,16 @@ class Checkpoint:
                     f"{self._path} belongs to another run: its {name} is {run.get(name)!r}, this run's is {value!r}. "
                     "Resume with the same settings, model and input, or delete the file to start anew."
                 )
-        return header, arrays
+        return State(header["phase"], header["done"], header["batch_size"], arrays)
 
-    def save(self, state: Callable[[], State], *, now: bool = False) -> None:
-        """Write the state if it is time, or ``now``."""
-        if self._path is None or not (now or time.monotonic() - self._saved >= self._every):
+    def due(self, *, last: bool = False) -> bool:
+        """Whether it is time to save; the last state always is."""
+        return self._path is not None and (last or time.monotonic() - self._saved >= self._every)
+
+    def save(self, state: State) -> None:
+        """Write the state."""
+        if self._path is None:
             return
-        header, arrays = state()
-        archive.write(self._path, kind=_KIND, version=_VERSION, header={**header, "run": self._run}, arrays=arrays)
+        header = {"phase": state.phase, "done": state.done, "batch_size": state.batch_size, "run": self._run}
+        archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=state.arrays)
         self._saved = time.monotonic()

@@ -198,8 +198,7 @@ def toy(
     from segcertify.reproduce.toy import run
 
     summary = run(_folder(out), quick=quick, seed=seed)
-    for note in summary.notes:
-        console.print(f"- {_escape(note)}")
+    console.print(_escape(str(summary)))
     _print_files(summary.files)
 
 

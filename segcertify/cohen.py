@@ -9,9 +9,10 @@ import torch
 
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.certification import indiv_class
+from segcertify.draws import Draws, Input
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
-from segcertify.sampler import Input, Sampler
+from segcertify.sampler import Sampler
 from segcertify.segmenter import Segmenter
 from segcertify.stats.binomial import p_values
 
@@ -36,7 +37,7 @@ def predict(
     """
     n, alpha = require_integer("n", n), require_probability("alpha", alpha)
     sampler = _classifier(
-        Sampler(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
+        Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
     )
     counts = torch.sort(sampler.class_counts("agree", n).flatten(), descending=True, stable=True)
     top = int(counts.values[0])
@@ -66,17 +67,17 @@ def certify(
     """
     require_probability("alpha", alpha)
     sampler = _classifier(
-        Sampler(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
+        Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
     )
-    noise.radius(0.5, norm, sampler.input_shape)
+    noise.radius(0.5, norm, sampler.draws.input_shape)  # refuse a norm that this noise cannot prove
     return indiv_class(sampler.votes(n=n, n0=n0, progress=False), alpha=alpha, norm=norm)
 
 
-def _classifier(sampler: Sampler) -> Sampler:
-    """The sampler, if its model gives one label for an input."""
-    if sampler.components:
+def _classifier(draws: Draws) -> Sampler:
+    """A sampler of draws that have one label each."""
+    if draws.components:
         raise InputError(
-            f"a classifier gives logits (B, classes), but this model labels components of shape {sampler.components}: "
+            f"a classifier gives logits (B, classes), but this model labels components of shape {draws.components}: "
             "use segcertify.certify"
         )
-    return sampler
+    return Sampler(draws)

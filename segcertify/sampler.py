@@ -7,29 +7,28 @@ its agreement count. Draw j's noise depends on (seed, input id, j) alone.
 from __future__ import annotations
 
 import hashlib
-import json
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import nn
 
 from segcertify.arrays import Array, BoolArray
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.checkpoint import Checkpoint, State
+from segcertify.draws import Draws, Input
 from segcertify.errors import InputError, require_integer, require_probability
-from segcertify.noise import Gaussian, Noise, to_plain
+from segcertify.noise import Gaussian, Noise
 from segcertify.progress import progress_bar
-from segcertify.segmenter import Segmenter, is_random, predict, require_ready
+from segcertify.segmenter import Segmenter
 from segcertify.stats.correction import Correction, procedure
 from segcertify.stats.planning import require_certifiable
-from segcertify.streams import DrawStream, Phase
+from segcertify.streams import Phase
 from segcertify.votes import Votes, require_mask
 
-Input = torch.Tensor | Array
 Path = str | os.PathLike[str]
 
 
@@ -75,9 +74,8 @@ def sample(
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal only.
     """
-    sampler = Sampler(
-        model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id, mask=mask
-    )
+    draws = Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
+    sampler = Sampler(draws, mask)
     return sampler.votes(
         n=n,
         n0=n0,
@@ -128,10 +126,9 @@ def certify(
     tau = require_probability("tau", tau, low=0.5, closed=True)
     alpha = require_probability("alpha", alpha)
     chosen = procedure(correction, k=k, b=b)
-    sampler = Sampler(
-        model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id, mask=mask
-    )
-    noise.radius(tau, norm, sampler.input_shape)
+    draws = Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
+    sampler = Sampler(draws, mask)
+    noise.radius(tau, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
     require_certifiable(sampler.N, tau, alpha, chosen, require_integer("n", n))
     votes = sampler.votes(n=n, n0=n0, checkpoint=checkpoint, progress=progress)
     if save_votes is not None:
@@ -140,47 +137,19 @@ def certify(
 
 
 class Sampler:
-    """A model, an input and a noise: gives label maps of addressed draws, and votes.
+    """Counts the labels that a model gives to draws: candidates and their agreement.
 
     Making one checks the input and probes the model, before any long work.
     """
 
-    def __init__(
-        self,
-        model: Segmenter,
-        x: Input,
-        *,
-        noise: Noise,
-        seed: int = 0,
-        batch_size: int | None = None,
-        device: str | torch.device | None = None,
-        input_id: str = "",
-        mask: BoolArray | None = None,
-    ) -> None:
-        if not isinstance(noise, Noise):
-            raise InputError(f"noise must be a noise such as Gaussian(0.25), but got {noise!r}")
-        self.model, self.noise = model, noise
-        self.seed = require_integer("seed", seed, at_least=0)
-        self.input_id = str(input_id)
-        self.x = _as_input(x, _device(device, model, x))
-        require_ready(model, self.x.device)
-        noise.check(self.input_shape)
-        self._dtype = _model_dtype(model)
-        first_look = 2 if batch_size is None else min(2, require_integer("batch_size", batch_size))
-        probe = self._probe(first_look)
-        self.components = tuple(probe.shape[1:])
-        self._probe_digest = _digest(probe)
-        self.mask = None if mask is None else require_mask(mask, self.components)
-        self.batch_size = batch_size or self._fitting_batch_size(probe)
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        return tuple(self.x.shape)
+    def __init__(self, draws: Draws, mask: BoolArray | None = None) -> None:
+        self.draws = draws
+        self.mask = None if mask is None else require_mask(mask, draws.components)
 
     @property
     def N(self) -> int:
         """How many components are tested."""
-        return int(np.prod(self.components)) if self.mask is None else int(self.mask.sum())
+        return math.prod(self.draws.components) if self.mask is None else int(self.mask.sum())
 
     def votes(
         self,
@@ -199,200 +168,61 @@ class Sampler:
         prefixes = sorted({require_integer("a prefix", m) for m in prefixes} - {n})
         if prefixes and prefixes[-1] > n:
             raise InputError(f"prefixes must not exceed n={n}, but got {prefixes[-1]}")
-        run = {**self._description(), "n": n, "n0": n0, "first": first, "prefixes": prefixes}
+        mask = None if self.mask is None else hashlib.sha256(self.mask.tobytes()).hexdigest()
+        run = {**self.draws.describe(), "mask": mask, "n": n, "n0": n0, "first": first, "prefixes": prefixes}
         saved = Checkpoint(checkpoint, run, every=checkpoint_every)
-        header, arrays = saved.load() or ({"phase": "candidate", "done": 0, "batch_size": self.batch_size}, {})
-        self.batch_size = header["batch_size"]  # resuming keeps the batch partition
-        done = header["done"] + (n0 if header["phase"] == "agree" else 0)
+        state = saved.load() or State("candidate", 0, self.draws.batch_size, {})
+        self.draws.batch_size = state.batch_size  # resuming keeps the batch partition
         with progress_bar(n0 + n, "sampling", show=progress) as advance:
-            advance(done)
-            if header["phase"] == "candidate":
-                counts = self.class_counts("candidate", n0, resume=(header, arrays), saved=saved, advance=advance)
+            advance(state.done + (n0 if state.phase == "agree" else 0))
+            if state.phase == "candidate":
+                counts = self.class_counts("candidate", n0, state=state, saved=saved, advance=advance)
                 candidate = counts.argmax(0)  # top index; the lowest label among equals
-                header, arrays = {"done": 0}, {"agree": np.zeros(self.components, np.int32)}
+                state = State("agree", 0, self.draws.batch_size, {"agree": np.zeros(self.draws.components, np.int32)})
             else:
-                candidate = self._tensor(arrays["candidate"])
-            agree = self._tensor(arrays["agree"])
-            earlier = {m: arrays[f"agree_{m}"] for m in prefixes if f"agree_{m}" in arrays}
-            for stop, labels in self.batches("agree", first + header["done"], first + n, [first + m for m in prefixes]):
+                candidate = self._tensor(state.arrays["candidate"])
+            agree = self._tensor(state.arrays["agree"])
+            earlier = {m: state.arrays[f"agree_{m}"] for m in prefixes if m <= state.done}
+            ends = [first + m for m in prefixes]
+            for stop, labels in self.draws.batches("agree", first + state.done, first + n, ends):
                 agree += (labels == candidate).sum(0)
-                if stop - first in prefixes:
+                if stop in ends:
                     earlier[stop - first] = agree.cpu().numpy().copy()
                 advance(len(labels))
-                saved.save(lambda: self._agreement(candidate, agree, earlier, done=stop - first), now=stop == first + n)  # noqa: B023
-        return self.record(
-            candidate.cpu().numpy(), agree.cpu().numpy(), n=n, n0=n0, draws=((first, first + n),), earlier=earlier
-        )
-
-    def record(self, candidate: Array, agree: Array, *, n: int, n0: int, **more: Any) -> Votes:
-        """Votes with what is known of this input and noise."""
-        more = {"mask": self.mask, **more}
-        return Votes(
-            candidate,
-            agree,
-            n=n,
-            n0=n0,
-            noise=self.noise,
-            seed=self.seed,
-            input_id=self.input_id,
-            input_shape=self.input_shape,
-            input_digest=_digest(self.x),
-            **more,
-        )
+                if saved.due(last=stop == first + n):
+                    arrays = {f"agree_{m}": counts for m, counts in earlier.items()}
+                    arrays |= {"candidate": candidate.cpu().numpy(), "agree": agree.cpu().numpy()}
+                    saved.save(State("agree", stop - first, self.draws.batch_size, arrays))
+        votes = self.draws.record(candidate.cpu().numpy(), agree.cpu().numpy(), n=n, n0=n0)
+        return replace(votes, mask=self.mask, draws=((first, first + n),), earlier=earlier)
 
     def class_counts(
         self,
         phase: Phase,
         n: int,
         *,
-        resume: State = ({"done": 0}, {}),
+        state: State | None = None,
         saved: Checkpoint | None = None,
         advance: Callable[[int], None] = lambda step: None,
     ) -> torch.Tensor:
         """How often each class was drawn, (classes, *components): O(N x classes) memory, whatever n is."""
-        header, arrays = resume
-        counts = self._tensor(arrays.get("counts", np.zeros((1, *self.components), np.int32)))
-        for stop, labels in self.batches(phase, header["done"], n):
+        start = state.done if state else 0
+        nothing = np.zeros((1, *self.draws.components), np.int32)
+        counts = self._tensor(state.arrays["counts"] if state and start else nothing)
+        for stop, labels in self.draws.batches(phase, start, n):
             missing = int(labels.max()) + 1 - len(counts)
             if missing > 0:
-                counts = torch.cat([counts, counts.new_zeros((missing, *self.components))])
+                counts = torch.cat([counts, counts.new_zeros((missing, *self.draws.components))])
             counts.scatter_add_(0, labels, torch.ones_like(labels, dtype=counts.dtype))
             advance(len(labels))
-            if saved is not None:
-                state = {"phase": phase, "done": stop, "batch_size": self.batch_size}
-                saved.save(lambda: (state, {"counts": counts.cpu().numpy()}))  # noqa: B023
+            if saved and saved.due():
+                saved.save(State(phase, stop, self.draws.batch_size, {"counts": counts.cpu().numpy()}))
         return counts
-
-    def batches(
-        self, phase: Phase, start: int, stop: int, ends: Sequence[int] = ()
-    ) -> Iterator[tuple[int, torch.Tensor]]:
-        """Label maps (B, *components) of draws start .. stop - 1, and the index after each batch.
-
-        Batches end at each of ``ends``. Out of memory halves the batch and goes on.
-        """
-        while start < stop:
-            limit = min(end for end in (*ends, stop) if end > start)
-            size = min(self.batch_size, limit - start)
-            try:
-                labels = self._labels(phase, range(start, start + size))
-            except RuntimeError as error:
-                if size == 1 or not _out_of_memory(error):
-                    raise
-                labels = None
-            if labels is None:  # here the failed attempt's tensors are free again
-                self.batch_size = size // 2
-                continue
-            start += size
-            yield start, labels
 
     def tested(self, labels: torch.Tensor) -> torch.Tensor:
         """The labels of the tested components alone: (B, N)."""
         rows = labels.flatten(1)
         return rows if self.mask is None else rows[:, torch.from_numpy(self.mask.ravel()).to(rows.device)]
 
-    def _labels(self, phase: Phase, draws: Sequence[int]) -> torch.Tensor:
-        """f(x + noise) for the given draws, as labels."""
-        streams = [DrawStream(self.seed, self.input_id, phase, j) for j in draws]
-        batch = self.noise.draw(self.x, streams)
-        seeds = [stream.model_seed for stream in streams] if is_random(self.model) else None
-        labels = predict(self.model, batch if self._dtype is None else batch.to(self._dtype), seeds)
-        if phase != "probe" and labels.shape[1:] != self.components:
-            raise InputError(f"the model's components changed from {self.components} to {tuple(labels.shape[1:])}")
-        return labels
-
-    def _probe(self, size: int) -> torch.Tensor:
-        """One small batch before the long work: shapes, finite logits, determinism, independent entries."""
-        try:
-            labels = self._labels("probe", range(size))
-        except InputError:
-            raise
-        except Exception as error:
-            raise InputError(
-                f"the model failed on a batch of shape {(size, *self.input_shape)} = (B, *x.shape), "
-                f"{type(error).__name__}: {error}. Is x one input without a batch axis?"
-            ) from error
-        if labels[0].numel() == 0:
-            raise InputError(f"the model gave labels of shape {tuple(labels.shape)}: no components to certify")
-        again = self._labels("probe", [0, 2][:size])[0]
-        changed = int((labels[0] != again).sum())
-        if changed and not is_random(self.model):
-            raise InputError(
-                f"the model gave two different answers to the same noisy input ({changed} of {again.numel()} "
-                "components changed). If entries of a batch influence each other, draws are not independent and "
-                "nothing can be certified; if the model is random, let it declare random = True and take seeds=."
-            )
-        return labels
-
-    def _fitting_batch_size(self, probe: torch.Tensor) -> int:
-        """A batch size that should fit in memory: from a measured step on CUDA, from sizes elsewhere."""
-        if self.x.is_cuda:
-            torch.cuda.synchronize(self.x.device)
-            before = torch.cuda.memory_allocated(self.x.device)
-            torch.cuda.reset_peak_memory_stats(self.x.device)
-            self._labels("probe", range(2))
-            each = (torch.cuda.max_memory_allocated(self.x.device) - before) / 2
-            free = torch.cuda.mem_get_info(self.x.device)[0]
-            return int(min(max(0.5 * free / max(each, 1), 1), 256))
-        entries = max(self.x.numel(), probe[0].numel())
-        return int(min(max(2**28 / (256 * entries), 1), 1024))  # a model's activations: some 64 floats an entry
-
-    def _description(self) -> dict[str, Any]:
-        """This run in plain values: a checkpoint of another run differs in some."""
-        return {
-            "noise": json.loads(json.dumps(to_plain(self.noise))),
-            "seed": self.seed,
-            "input_id": self.input_id,
-            "input": _digest(self.x),
-            "mask": None if self.mask is None else hashlib.sha256(self.mask.tobytes()).hexdigest(),
-            "device": self.x.device.type,
-            "model (its labels at the probe draws)": self._probe_digest,
-        }
-
-    def _agreement(self, candidate: torch.Tensor, agree: torch.Tensor, earlier: dict[int, Array], done: int) -> State:
-        """The state of the second pass, for the checkpoint."""
-        arrays = {"candidate": candidate.cpu().numpy(), "agree": agree.cpu().numpy()}
-        arrays |= {f"agree_{m}": counts for m, counts in earlier.items()}
-        return {"phase": "agree", "done": done, "batch_size": self.batch_size}, arrays
-
     def _tensor(self, array: Array) -> torch.Tensor:
-        return torch.from_numpy(array).to(self.x.device)
-
-
-def _device(device: str | torch.device | None, model: Segmenter, x: Input) -> torch.device:
-    """The device asked for, else the model's, else the input's."""
-    if device is not None:
-        return torch.device(device)
-    if isinstance(model, nn.Module):
-        for parameter in model.parameters():
-            return parameter.device
-    return x.device if isinstance(x, torch.Tensor) else torch.device("cpu")
-
-
-def _as_input(x: Input, device: torch.device) -> torch.Tensor:
-    """One finite float input on the device."""
-    tensor = torch.as_tensor(x).detach().to(device)
-    if not tensor.is_floating_point():
-        raise InputError(f"x must hold floats, but got {tensor.dtype}: for 8-bit images divide by 255")
-    if tensor.numel() == 0:
-        raise InputError(f"x is empty: its shape is {tuple(tensor.shape)}")
-    bad = int((~torch.isfinite(tensor)).sum())
-    if bad:
-        raise InputError(f"x has {bad} entries that are NaN or infinite: clean it before certifying")
-    return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
-
-
-def _model_dtype(model: Segmenter) -> torch.dtype | None:
-    """The type of the model's weights: noise is drawn in single or double precision and cast to it."""
-    if isinstance(model, nn.Module):
-        for parameter in model.parameters():
-            if parameter.is_floating_point():
-                return parameter.dtype
-    return None
-
-
-def _digest(tensor: torch.Tensor) -> str:
-    return hashlib.sha256(tensor.cpu().contiguous().numpy().tobytes()).hexdigest()
-
-
-def _out_of_memory(error: RuntimeError) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "not enough memory" in str(error)
+        return torch.from_numpy(array).to(self.draws.x.device)

@@ -12,7 +12,7 @@ import numpy as np
 from segcertify import archive
 from segcertify.arrays import Array, BoolArray, Histogram, IntArray
 from segcertify.errors import InputError, require_integer
-from segcertify.noise import Noise, from_plain, to_plain
+from segcertify.noise import Noise, from_plain, require_noise, to_plain
 
 Interval = tuple[int, int]
 
@@ -47,8 +47,7 @@ class Votes:
     def __post_init__(self) -> None:
         n = require_integer("n", self.n)
         require_integer("n0", self.n0)
-        if not isinstance(self.noise, Noise):
-            raise InputError(f"noise must be a noise such as Gaussian(0.25), but got {self.noise!r}")
+        require_noise(self.noise)
         candidate = _integers("candidate", self.candidate)
         if candidate.size == 0:
             raise InputError(f"votes need at least one component, but candidate has shape {candidate.shape}")

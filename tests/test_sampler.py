@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import segcertify as sc
+from segcertify.draws import Draws
 from segcertify.sampler import Sampler
 from segcertify.streams import DrawStream
 
@@ -271,6 +272,19 @@ def test_out_of_memory_halves_the_batch_and_goes_on():
     assert 4 in sizes
 
 
+def test_out_of_memory_in_the_first_look():
+    """A batch of two does not fit, one does."""
+
+    def tight(batch):
+        if len(batch) > 1:
+            raise RuntimeError("DefaultCPUAllocator: not enough memory")
+        return stripes(batch)
+
+    assert same(
+        sc.sample(tight, image(), noise=NOISE, n=20, n0=4), sc.sample(stripes, image(), noise=NOISE, n=20, n0=4)
+    )
+
+
 def test_out_of_memory_at_a_batch_of_one_is_an_error():
     calls = itertools.count()
 
@@ -505,6 +519,7 @@ def test_certify_is_sample_then_certify_votes(tmp_path):
 
 
 def test_sampler_shows_its_components():
-    sampler = Sampler(Conv(2).eval(), image(), noise=NOISE)
-    assert sampler.components == (12, 16)
+    draws = Draws(Conv(2).eval(), image(), noise=NOISE)
+    assert draws.components == (12, 16)
+    sampler = Sampler(draws)
     assert sampler.N == 192

@@ -17,6 +17,13 @@ __all__ = ["NOISES", "AxisRotation", "Gaussian", "Laplace", "Noise", "Rotation",
 NOISES: dict[str, type[Noise]] = {cls.__name__: cls for cls in (Gaussian, Laplace, Uniform, AxisRotation, Rotation)}
 
 
+def require_noise(noise: Noise) -> Noise:
+    """The noise, if it is one."""
+    if not isinstance(noise, (*NOISES.values(), Noise)):  # the protocol last: it is slow
+        raise InputError(f"noise must be a noise such as Gaussian(0.25), but got {noise!r}")
+    return noise
+
+
 def to_plain(noise: Noise) -> dict[str, Any]:
     """The noise as plain values, for a file's header."""
     return {"type": type(noise).__name__, **dataclasses.asdict(noise)}
