@@ -29,7 +29,7 @@ def run(out: Path, *, sigma: float = 0.25, seed: int = 0, progress: bool | None 
     """Certify the colour regions of the bundled photograph (Chelsea the cat, CC0) at n0 = 10, n = 100, tau = 0.75."""
     with as_file(files("segcertify.demo") / "chelsea.jpg") as photograph:
         x = torch.from_numpy(read_input(photograph))
-    model = ColourRegions.fit(x, classes=4).eval()
+    model = ColourRegions.fit(x, classes=3).eval()
     certificate = certify(model, x, sigma=sigma, tau=0.75, n=100, n0=10, alpha=0.001, seed=seed, progress=progress)
     prediction = predict(model, x[None])[0].numpy()
     demo = Demo(certificate, picture=out / "certified.png", file=out / "certificate.safetensors")

@@ -68,7 +68,21 @@ def write(out: Path, experiments: Sequence[Experiment], *, record: Mapping[str, 
     summary = out / "toy.json"
     tables = {experiment.name: experiment.columns() for experiment in experiments}
     summary.write_text(json.dumps({**record, "tables": tables}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return (*files, summary)
+    page = out / "toy.md"
+    page.write_text(_page(experiments, record), encoding="utf-8")
+    return (*files, summary, page)
+
+
+def _page(experiments: Sequence[Experiment], record: Mapping[str, Any]) -> str:
+    """All figures with their headline numbers and the notes, as Markdown."""
+    made = f"segcertify {record['version']}, seed {record['seed']}, {record['seconds']:g} s"
+    lines = ["# Toy experiments", "", f"Written by `segcertify reproduce toy` ({made}). Do not edit.", ""]
+    for experiment in experiments:
+        lines += [f"## {experiment.name}", "", f"![{experiment.name}]({experiment.name}.png)", ""]
+        lines += ["| at | certified rate |", "| --- | --- |"]
+        lines += [f"| {label} | {value:.4f} |" for label, value in record["headline"][experiment.name].items()]
+        lines.append("")
+    return "\n".join([*lines, "## Notes", "", *(f"- {note}" for note in record["notes"])]) + "\n"
 
 
 def draw(experiment: Experiment) -> Figure:

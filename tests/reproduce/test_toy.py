@@ -192,7 +192,7 @@ NAMES = ("gamma-n100", "gamma-n1000", "components", "budget-alpha0.1", "budget-a
 def test_quick_run(tmp_path: Path) -> None:  # one test: several would share the run, but not among pytest's workers
     out = tmp_path / "new" / "folder"
     summary = toy.run(out, quick=True, seed=1, progress=False)
-    expected = {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "pdf", "csv")} | {"toy.json"}
+    expected = {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "pdf", "csv")} | {"toy.json", "toy.md"}
     assert {path.name for path in summary.files} == {path.name for path in out.iterdir()} == expected
     assert all(path.stat().st_size > 100 for path in summary.files)
     record = json.loads((out / "toy.json").read_text(encoding="utf-8"))
