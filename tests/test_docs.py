@@ -1,0 +1,112 @@
+"""The documents name only what exists, and their code runs."""
+
+import ast
+import importlib
+import json
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="the documents are in the repository only")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def text_of(document):
+    return document.read_text(encoding="utf-8")
+
+
+def exists(dotted):
+    """Whether a dotted name can be imported or reached by attributes."""
+    parts = dotted.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[cut:]:
+            found = getattr(found, name, None)
+        return found is not None
+    return False
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_functions_and_tests_named_exist(document):
+    for dotted in set(re.findall(r"`(segcertify\.[\w.]+)`", text_of(document))):
+        assert exists(dotted), dotted
+    for file, name in set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text_of(document))):
+        functions = {node.name for node in ast.parse(text_of(ROOT / file)).body if isinstance(node, ast.FunctionDef)}
+        assert not name or name in functions, (file, name)
+
+
+def test_theory_names_many():
+    assert len(re.findall(r"::test_\w+`", text_of(ROOT / "docs" / "theory.md"))) > 30
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", text_of(document)):
+        assert (document.parent / target).exists(), target
+
+
+def test_citations_of_the_code_are_in_the_references():
+    references = set(re.findall(r"^- \[(\w+)\]", text_of(ROOT / "docs" / "theory.md"), re.M))
+    for path in (ROOT / "segcertify").rglob("*.py"):
+        for key in re.findall(r"\[([A-Z][A-Za-z]+\d{4})[,\]]", text_of(path)):
+            assert key in references, (path, key)
+
+
+def test_the_readmes_python_runs():
+    """Both blocks, with a small model, a small image and a classifier in place of the reader's own."""
+    import torch
+
+    import segcertify as sc
+
+    class Network:
+        def eval(self):
+            return lambda batch: torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)
+
+    blocks = re.findall(r"```python\n(.*?)```", text_of(ROOT / "README.md"), re.S)
+    assert len(blocks) == 2
+    names = {
+        "my_network": Network(),
+        "load_image": lambda: torch.rand(3, 16, 20, generator=torch.Generator().manual_seed(0)),
+        "classifier": lambda batch: batch.flatten(1)[:, :3],
+    }
+    code = "\n".join(blocks).replace('"cert.safetensors"', "folder / 'c'").replace('"run.safetensors"', "folder / 'r'")
+    with tempfile.TemporaryDirectory() as folder:
+        names["folder"] = Path(folder)
+        exec(compile(code, "README.md", "exec"), names)
+    certificate = names["cert"]
+    assert isinstance(certificate, sc.Certificate)
+    assert round(certificate.radius, 4) == 0.1686
+    assert "# 0.1686" in blocks[0]
+    assert sc.plan(N=1024 * 2048, tau=0.95, alpha=0.001).n_min == 419
+
+
+def test_the_readme_has_the_two_commands():
+    readme = text_of(ROOT / "README.md")
+    assert "pip install -c constraints.txt -e . && segcertify demo\n" in readme
+    assert "pip install -c constraints.txt -e '.[dev]' && pytest\n" in readme
+
+
+def test_the_speed_named_is_the_speed_measured():
+    """The README's figures against the committed result of the benchmark."""
+    measured = json.loads(text_of(ROOT / "benchmarks" / "results" / "stats.json"))
+    milliseconds, ratio = re.search(
+        r"measured\]\([^)]*\): (\d+) ms, some ([\d,]+) times", text_of(ROOT / "README.md")
+    ).groups()
+    assert int(milliseconds) == round(1000 * measured["segcertify_seconds_median"])
+    assert int(ratio.replace(",", "")) <= measured["ratio"] * 1.05
+    assert measured["ratio"] >= 1000
+
+
+def test_the_toy_page_is_the_toy_result():
+    record = json.loads(text_of(ROOT / "docs" / "toy" / "toy.json"))
+    page = text_of(ROOT / "docs" / "toy" / "toy.md")
+    assert not record["quick"]
+    for numbers in record["headline"].values():
+        for label, value in numbers.items():
+            assert f"| {label} | {value:.4f} |" in page
