@@ -152,7 +152,10 @@ def _integers(name: str, array: IntArray) -> IntArray:
     array = np.asarray(array)
     if not np.issubdtype(array.dtype, np.integer):
         raise InputError(f"{name} must hold integers, but got {array.dtype}")
-    return array if array.dtype == np.int64 else array.astype(np.int32)
+    limits = np.iinfo(np.int32)
+    if array.size and (array.min() < limits.min or array.max() > limits.max):
+        raise InputError(f"{name} must fit in 32 bits, but spans {array.min()} .. {array.max()}")
+    return array.astype(np.int32, copy=False)
 
 
 def _counts(name: str, array: IntArray, shape: tuple[int, ...], n: int) -> IntArray:

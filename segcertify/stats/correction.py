@@ -29,7 +29,7 @@ def bonferroni(counts: Histogram, p: FloatArray, alpha: float) -> int:
     >>> from segcertify.stats.binomial import p_values
     >>> counts = np.bincount([100] * 90 + [88] * 10)
     >>> bonferroni(counts, p_values(100, 0.75), 0.001)
-    92
+    93
     """
     return _lowest_accepted(p <= alpha / counts.sum())
 
@@ -42,7 +42,7 @@ def holm(counts: Histogram, p: FloatArray, alpha: float) -> int:
     >>> from segcertify.stats.binomial import p_values
     >>> counts = np.bincount([100] * 90 + [88] * 10)
     >>> holm(counts, p_values(100, 0.75), 0.001)
-    90
+    91
     """
     return k_fwer(counts, p, alpha, k=1)
 
