@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from segcertify import cohen as cohen
     from segcertify import data as data
+    from segcertify import metrics as metrics
     from segcertify import models as models
     from segcertify.baselines import joint_class as joint_class
     from segcertify.certificate import ABSTAIN as ABSTAIN
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from segcertify.certification import indiv_class as indiv_class
     from segcertify.certification import radius_map as radius_map
     from segcertify.errors import InputError as InputError
+    from segcertify.evaluation import evaluate as evaluate
     from segcertify.noise import AxisRotation as AxisRotation
     from segcertify.noise import Gaussian as Gaussian
     from segcertify.noise import Laplace as Laplace
@@ -43,10 +45,11 @@ _HOME = {
     "noise": ("AxisRotation", "Gaussian", "Laplace", "Rotation", "Uniform"),
     "sampler": ("certify", "sample"),
     "baselines": ("joint_class",),
+    "evaluation": ("evaluate",),
     "errors": ("InputError",),
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("cohen", "data", "models")
+_MODULES = ("cohen", "data", "metrics", "models")
 
 __all__ = ["__version__", *_NAMES, *_MODULES]  # noqa: PLE0604
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from segcertify.arrays import BoolArray, FloatArray
 from segcertify.certificate import ABSTAIN, Certificate
-from segcertify.errors import require_probability
+from segcertify.errors import require_integer, require_probability
+from segcertify.noise import Noise
 from segcertify.stats.binomial import lower_bounds, p_values
 from segcertify.stats.correction import PROCEDURES, Correction, Procedure, procedure
 from segcertify.stats.planning import certifiable, smallest_n
@@ -75,9 +76,27 @@ def radius_map(votes: Votes, *, alpha: float, norm: str | None = None) -> FloatA
     components and all radii together. (Holm's levels are not valid here.)
     """
     alpha = require_probability("alpha", alpha)
-    bounds = lower_bounds(votes.n, alpha / votes.N)
-    radii = votes.noise.radius(bounds, norm, votes.input_shape)[votes.agree]
+    table = radius_table(votes.noise, n=votes.n, N=votes.N, alpha=alpha, norm=norm, input_shape=votes.input_shape)
+    radii = table[votes.agree]
     return np.asarray(radii if votes.mask is None else np.where(votes.mask, radii, 0.0))
+
+
+def radius_table(
+    noise: Noise,
+    *,
+    n: int,
+    N: int,
+    alpha: float,
+    norm: str | None = None,
+    input_shape: tuple[int, ...] | None = None,
+) -> FloatArray:
+    """The radius that k of n agreeing draws prove, among N tested components, k = 0 .. n: (n + 1,).
+
+    `radius_map` is this table looked up at each component's count: with
+    probability at least 1 - alpha all components' radii hold together.
+    """
+    bounds = lower_bounds(n, alpha / require_integer("N", N))
+    return np.asarray(noise.radius(bounds, norm, input_shape), float)
 
 
 def indiv_class(votes: Votes, *, alpha: float, norm: str | None = None) -> Certificate:

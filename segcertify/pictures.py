@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from PIL import Image
 
 from segcertify.arrays import Array, IntArray
 from segcertify.certificate import ABSTAIN, Certificate, radius_text
+from segcertify.errors import InputError
 
 Colours = npt.NDArray[np.float64]
 
@@ -33,27 +37,41 @@ def colour(labels: IntArray, colours: Colours | None = None) -> Colours:
     return np.where((labels == ABSTAIN)[..., None], 1.0, table[np.maximum(labels, 0)])
 
 
-def certified_figure(x: Array, prediction: IntArray, certificate: Certificate) -> Figure:
-    """Input, base prediction, and certified segmentation with abstentions in white, side by side.
+def certified_figure(
+    x: Array,
+    prediction: IntArray,
+    certificate: Certificate,
+    *,
+    target: IntArray | None = None,
+    colours: Colours | None = None,
+    names: Sequence[str] = (),
+) -> Figure:
+    """The paper's Figure 1: input, ground truth if given, base prediction, certified segmentation.
 
     ``x`` is an image (3, height, width) in [0, 1]; ``prediction`` the base
-    model's labels without noise.
+    model's labels without noise; ``target`` the ground truth, negative where it
+    is ignored. Abstentions and ignored pixels are white.
     """
-    colours = palette(int(max(prediction.max(initial=0), certificate.labels.max(initial=0))) + 1)
+    maps = [prediction, certificate.labels] + ([] if target is None else [target])
+    classes = max(int(labels.max(initial=0)) for labels in maps) + 1
+    table = palette(classes) if colours is None else colours
     abstained = float(certificate.abstained.mean())
-    panels: Sequence[tuple[str, Array]] = (
-        ("input", np.clip(x.transpose(1, 2, 0), 0, 1)),
-        ("base model, no guarantee", colour(prediction, colours)),
-        (f"certified, {abstained:.1%} abstained (white)", colour(certificate.labels, colours)),
-    )
+    panels: list[tuple[str, Array]] = [("input", np.clip(x.transpose(1, 2, 0), 0, 1))]
+    if target is not None:
+        panels.append(("ground truth (white: ignored)", colour(np.where(target < 0, ABSTAIN, target), table)))
+    panels.append(("base model, no guarantee", colour(prediction, table)))
+    panels.append((f"certified, {abstained:.1%} abstained (white)", colour(certificate.labels, table)))
+    columns = 2 if len(panels) == 4 else 3
     height, width = prediction.shape
-    figure = Figure(figsize=(12, 12 / 3 * height / width + 0.6), layout="constrained")
+    rows = math.ceil(len(panels) / columns)
+    figure = Figure(figsize=(12, rows * (12 / columns * height / width + 0.3) + 0.4), layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, (title, image) in zip(figure.subplots(1, 3), panels, strict=True):
+    for axes, (title, image) in zip(figure.subplots(rows, columns).flat, panels, strict=True):
         axes.imshow(image, interpolation="nearest")
         axes.set_title(title, fontsize=11)
         axes.set_xticks([])
         axes.set_yticks([])
+    _legend(figure, table, names, present=np.unique(np.concatenate([labels.ravel() for labels in maps])))
     threat = f"{certificate.noise.threat(certificate.norm)} up to R = {radius_text(certificate.radius, 3)}"
     figure.supxlabel(
         f"no perturbation of {threat} changes a coloured label, "
@@ -61,6 +79,29 @@ def certified_figure(x: Array, prediction: IntArray, certificate: Certificate) -
         fontsize=10,
     )
     return figure
+
+
+def _legend(figure: Figure, table: Colours, names: Sequence[str], *, present: IntArray) -> None:
+    """The names of the classes that are to be seen."""
+    handles = [Patch(color=table[c], label=names[c]) for c in present if 0 <= c < len(names)]
+    if handles:
+        figure.legend(
+            handles=handles, loc="outside upper center", ncols=min(len(handles), 10), frameon=False, fontsize=9
+        )
+
+
+def save_labels(labels: IntArray, path: str | os.PathLike[str], *, colours: Colours | None = None) -> None:
+    """Labels (height, width) as a PNG with a palette; ABSTAIN is index 255, white. For up to 255 classes."""
+    classes = int(labels.max(initial=0)) + 1
+    if classes > 255:
+        raise InputError(f"a PNG with a palette holds 255 classes and ABSTAIN, but a label is {classes - 1}")
+    table = np.ones((256, 3))
+    chosen = palette(classes) if colours is None else colours[:255]
+    table[: len(chosen)] = chosen
+    image = Image.fromarray(np.where(labels == ABSTAIN, 255, labels).astype(np.uint8))
+    image.putpalette(np.rint(table * 255).astype(np.uint8).tobytes())
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    image.save(path, format="PNG")
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+Advance = Callable[[int], None]
+
 
 @contextmanager
-def progress_bar(total: int, description: str, *, show: bool | None = None) -> Iterator[Callable[[int], None]]:
-    """A function to call with how much was done; by default the bar shows on a terminal only."""
+def progress_bar(total: int, description: str, *, show: bool | Advance | None = None) -> Iterator[Advance]:
+    """A function to call with how much was done; by default the bar shows on a terminal only.
+
+    A function given as ``show`` is called in place of a bar, which is then another's.
+    """
+    if callable(show):
+        yield show
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,

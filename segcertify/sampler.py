@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from segcertify.checkpoint import Checkpoint, State
 from segcertify.draws import Draws, Input
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Gaussian, Noise
-from segcertify.progress import progress_bar
+from segcertify.progress import Advance, progress_bar
 from segcertify.segmenter import Segmenter
 from segcertify.stats.correction import Correction, procedure
 from segcertify.stats.planning import require_certifiable
@@ -48,7 +48,7 @@ def sample(
     prefixes: Sequence[int] = (),
     checkpoint: Path | None = None,
     checkpoint_every: float = 10.0,
-    progress: bool | None = None,
+    progress: bool | Advance | None = None,
 ) -> Votes:
     """The candidate per component from n0 draws, and its agreement count among n fresh draws.
 
@@ -71,8 +71,8 @@ def sample(
     checkpoint : path, optional
         A file to resume from and to save to, every ``checkpoint_every`` seconds. It stays when the run
         is done (calling again then returns at once): delete it once the votes are saved.
-    progress : bool, optional
-        Whether to show a progress bar; by default on a terminal only.
+    progress : bool or function, optional
+        Whether to show a progress bar (by default on a terminal only), or what to call with each number of draws done.
     """
     draws = Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
     sampler = Sampler(draws, mask)
@@ -160,7 +160,7 @@ class Sampler:
         prefixes: Sequence[int] = (),
         checkpoint: Path | None = None,
         checkpoint_every: float = 10.0,
-        progress: bool | None = None,
+        progress: bool | Advance | None = None,
     ) -> Votes:
         """Candidates from n0 draws and their agreement counts in n fresh draws: see `sample`."""
         n, n0 = require_integer("n", n), require_integer("n0", n0)
@@ -203,7 +203,7 @@ class Sampler:
         *,
         state: State | None = None,
         saved: Checkpoint | None = None,
-        advance: Callable[[int], None] = lambda step: None,
+        advance: Advance = lambda step: None,
     ) -> torch.Tensor:
         """How often each class was drawn, (classes, *components): O(N x classes) memory, whatever n is."""
         start = state.done if state else 0

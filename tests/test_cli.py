@@ -60,7 +60,12 @@ def test_certify_an_image(folder):
     shown = segcertify(*arguments, folder=folder)
     assert "With probability at least 1 - 0.001" in shown
     out = folder / "certified" / "photo"
-    assert {file.name for file in out.iterdir()} == {"certificate.safetensors", "votes.safetensors", "certified.png"}
+    assert {file.name for file in out.iterdir()} == {
+        "certificate.safetensors",
+        "votes.safetensors",
+        "certified.png",
+        "labels.png",
+    }
     certificate = sc.Certificate.load(out / "certificate.safetensors")
     assert 0 < certificate.certified < 24 * 32
     again = sc.certify_votes(sc.Votes.load(out / "votes.safetensors"), tau=0.75, alpha=0.001)

@@ -1,5 +1,25 @@
-"""Models by name: `load` turns a spec such as ``python:module:factory`` into a segmenter."""
+"""Models: `load` turns a spec such as ``hrnet:FILE?scale=0.25`` into a segmenter; the rest builds one in Python."""
 
+from segcertify.models.adapters import adapt
+from segcertify.models.checkpoint import load_state
+from segcertify.models.exported import load_pt2, load_torchscript
+from segcertify.models.hrnet import HRNet, load_hrnet
+from segcertify.models.huggingface import load_huggingface
+from segcertify.models.multiscale import MultiScale
+from segcertify.models.onnx import load_onnx
+from segcertify.models.precision import with_precision
 from segcertify.models.spec import load
 
-__all__ = ["load"]
+__all__ = [
+    "HRNet",
+    "MultiScale",
+    "adapt",
+    "load",
+    "load_hrnet",
+    "load_huggingface",
+    "load_onnx",
+    "load_pt2",
+    "load_state",
+    "load_torchscript",
+    "with_precision",
+]

@@ -1,0 +1,43 @@
+"""The command line: parses, turns names into objects, calls one function, prints."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import segcertify
+from segcertify.cli import reproduce, sets, single
+from segcertify.cli.printing import escape
+from segcertify.errors import InputError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+for command in (single.demo, single.certify, single.plan, sets.evaluate, sets.report):
+    app.command()(command)
+app.add_typer(reproduce.app, name="reproduce")
+
+
+def main() -> None:
+    """Run the command line; bad input ends with one clear line, not a traceback."""
+    try:
+        app()
+    except InputError as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
+        sys.exit(2)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"segcertify {segcertify.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Certified segmentation: labels that provably cannot be changed within a radius, or an abstention."""

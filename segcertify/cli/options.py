@@ -1,0 +1,64 @@
+"""Options that several commands share, and what they become."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segcertify.errors import InputError
+
+if TYPE_CHECKING:
+    from segcertify.segmenter import Segmenter
+
+Tau = Annotated[float, typer.Option(help="Threshold in [0.5, 1) on a label's probability; sets the radius.")]
+Alpha = Annotated[float, typer.Option(help="Allowed probability of any false certificate.")]
+CorrectionName = Annotated[str, typer.Option(help="holm, bonferroni, k-fwer, bh or by.")]
+Budget = Annotated[int | None, typer.Option("--b", help="Error budget for k-fwer (k = b + 1).")]
+Candidates = Annotated[int, typer.Option("--n0", help="Draws that choose the candidates.")]
+Seed = Annotated[int, typer.Option(help="Fixes all noise.")]
+Model = Annotated[str, typer.Option(help="A model's spec: hrnet:FILE, hf:NAME, onnx:FILE, python:module:factory, ...")]
+Data = Annotated[
+    str, typer.Option(help="A data set's spec: camvid:FOLDER, cityscapes:FOLDER?split=val, folder:FOLDER, ...")
+]
+BatchSize = Annotated[int | None, typer.Option(help="Found automatically by default.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...; CUDA where there is one by default.")]
+Precision = Annotated[str, typer.Option(help="fp32, bf16 or fp16 (autocast) for the network; noise stays in fp32.")]
+Every = Annotated[int, typer.Option(help="Take every k-th scene.")]
+Limit = Annotated[int | None, typer.Option(help="Take at most so many scenes.")]
+
+
+def folder(path: Path) -> Path:
+    """A folder that can be written to, or an error before the long work."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write to the folder {path}: {error.strerror}") from None
+    return path
+
+
+def chosen_device(device: str | None) -> str:
+    """The device asked for, else CUDA where there is one."""
+    import torch
+
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InputError(f"--device {device}: this machine has no CUDA device that torch can use")
+    return device
+
+
+def ready_model(spec: str, device: str, *, precision: str = "fp32") -> Segmenter:
+    """The model of a spec, on the device; modules in this folder can be imported."""
+    from torch import nn
+
+    from segcertify.models import load, with_precision
+
+    sys.path.insert(0, os.getcwd())
+    model = load(spec)
+    if isinstance(model, nn.Module):
+        model = model.to(device)
+    return with_precision(model, precision)

@@ -1,0 +1,197 @@
+"""Commands on one input: demo, certify, plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segcertify.cli.options import (
+    Alpha,
+    BatchSize,
+    Budget,
+    Candidates,
+    CorrectionName,
+    Device,
+    Model,
+    Precision,
+    Seed,
+    Tau,
+    chosen_device,
+    folder,
+    ready_model,
+)
+from segcertify.cli.printing import print_certificate, print_rows
+from segcertify.errors import InputError
+from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform
+
+if TYPE_CHECKING:
+    import torch
+
+    from segcertify.arrays import IntArray
+    from segcertify.certificate import Certificate
+    from segcertify.segmenter import Segmenter
+
+
+class NoiseName(StrEnum):
+    """What `certify` can draw."""
+
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
+    UNIFORM = "uniform"
+    ROTATION = "rotation"
+    AXIS_ROTATION = "axis-rotation"
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the certificate.")] = Path("certified/demo"),
+    sigma: Annotated[float, typer.Option(help="Standard deviation of the noise.")] = 0.25,
+    seed: Seed = 0,
+) -> None:
+    """Certify the colour regions of a bundled photograph of a cat."""
+    from segcertify.demo import run
+
+    result = run(folder(out), sigma=sigma, seed=seed)
+    print_certificate(result.certificate, [result.picture, result.file])
+
+
+def certify(
+    input: Annotated[Path, typer.Argument(help="An image (becomes RGB in [0, 1]) or a .npy file of floats.")],
+    model: Model,
+    sigma: Annotated[
+        float, typer.Option(help="The noise's scale, in the input's units (b for laplace, lam for uniform).")
+    ],
+    noise: Annotated[NoiseName, typer.Option(help="What is drawn.")] = NoiseName.GAUSSIAN,
+    tau: Tau = 0.75,
+    n: Annotated[int, typer.Option("--n", help="Draws that test the candidates.")] = 100,
+    n0: Candidates = 10,
+    alpha: Alpha = 0.001,
+    correction: CorrectionName = "holm",
+    b: Budget = None,
+    norm: Annotated[str | None, typer.Option(help="linf, for gaussian noise; the noise's own norm by default.")] = None,
+    channels: Annotated[
+        str | None, typer.Option(help="Noise on these channels only, such as 0,1,2 (gaussian).")
+    ] = None,
+    axis: Annotated[
+        str | None, typer.Option(help="Axis of the channels (default 0), or of axis-rotation: x, y, z.")
+    ] = None,
+    label: Annotated[Path | None, typer.Option(help="Ground truth as a PNG of class numbers, for the picture.")] = None,
+    ignore: Annotated[int, typer.Option(help="The ground truth's number for ignored pixels.")] = 255,
+    seed: Seed = 0,
+    batch_size: BatchSize = None,
+    device: Device = None,
+    precision: Precision = "fp32",
+    out: Annotated[Path | None, typer.Option(help="Folder for the results; default certified/NAME.")] = None,
+) -> None:
+    """Certify one input: writes votes, certificate and, for images, pictures. Run again to resume."""
+    import torch
+
+    from segcertify.data import read_input
+    from segcertify.sampler import certify
+
+    chosen = _noise(noise, sigma, channels, axis)
+    out = folder(out or Path("certified") / input.stem)
+    x = torch.from_numpy(read_input(input))
+    target = None if label is None else _target(label, tuple(x.shape[1:]), ignore)
+    device = chosen_device(device)
+    segmenter = ready_model(model, device, precision=precision)
+    votes, resume = out / "votes.safetensors", out / "resume.safetensors"
+    certificate = certify(
+        segmenter,
+        x,
+        noise=chosen,
+        tau=tau,
+        n=n,
+        n0=n0,
+        alpha=alpha,
+        seed=seed,
+        correction=correction,
+        b=b,
+        norm=norm,
+        batch_size=batch_size,
+        device=device,
+        input_id=input.stem,
+        checkpoint=resume,
+        save_votes=votes,
+    )
+    certificate.save(out / "certificate.safetensors")
+    resume.unlink(missing_ok=True)
+    files = [out / "certificate.safetensors", votes]
+    if x.ndim == 3 and len(x) == 3 and certificate.labels.shape == x.shape[1:]:
+        files += _draw(segmenter, x.to(device), certificate, out, target)
+    print_certificate(certificate, files)
+
+
+def plan(
+    components: Annotated[int, typer.Option("--N", "-N", help="Number of components (pixels, points) tested.")],
+    tau: Tau = 0.75,
+    alpha: Alpha = 0.001,
+    correction: CorrectionName = "holm",
+    b: Budget = None,
+    n: Annotated[int | None, typer.Option("--n", help="A number of draws to judge; the smallest by default.")] = None,
+    p: Annotated[float | None, typer.Option("--p", help="Assumed probability of the candidates.")] = None,
+) -> None:
+    """How many draws are needed, and how many of them may disagree. Draws nothing."""
+    from segcertify.stats.planning import plan as make_plan
+
+    result = make_plan(components, tau, alpha=alpha, correction=correction, b=b, n=n, p=p)
+    tolerates = "certifies nothing" if result.tolerates is None else f"{result.tolerates:,}"
+    rows = {
+        "components N": f"{result.N:,}",
+        "tau, alpha, correction": f"{tau:g}, {alpha:g}, {result.correction}",
+        "smallest n that certifies anything": f"{result.n_min:,}",
+        f"disagreeing draws tolerated at n = {result.n:,}": tolerates,
+    }
+    if result.expected is not None:
+        rows[f"expected certified fraction at p = {p:g}"] = f"{result.expected:.4f}"
+    print_rows(rows)
+
+
+def _noise(name: NoiseName, sigma: float, channels: str | None, axis: str | None) -> Noise:
+    """The noise that the options name."""
+    if channels is not None and name != NoiseName.GAUSSIAN:
+        raise InputError(f"--channels belongs to gaussian noise, not to {name}")
+    if axis is not None and channels is None and name != NoiseName.AXIS_ROTATION:
+        raise InputError("--axis belongs to --channels or to axis-rotation noise")
+    try:
+        chosen = None if channels is None else tuple(int(channel) for channel in channels.split(","))
+        number = int(axis or 0) if chosen else 0
+    except ValueError:
+        raise InputError(f"--channels and --axis take whole numbers, but got {channels!r} and {axis!r}") from None
+    noises: dict[NoiseName, Callable[[], Noise]] = {
+        NoiseName.GAUSSIAN: lambda: Gaussian(sigma, chosen, number),
+        NoiseName.LAPLACE: lambda: Laplace(sigma),
+        NoiseName.UNIFORM: lambda: Uniform(sigma),
+        NoiseName.ROTATION: lambda: Rotation(sigma),
+        NoiseName.AXIS_ROTATION: lambda: AxisRotation(sigma, axis or "z"),
+    }
+    return noises[name]()
+
+
+def _target(path: Path, shape: tuple[int, ...], ignore: int) -> IntArray:
+    """The ground truth, -1 where it is ignored."""
+    import numpy as np
+
+    from segcertify.data import read_label
+
+    target = read_label(path)
+    if target.shape != shape:
+        raise InputError(f"{path} has size {target.shape}, but the input has size {shape}")
+    return np.where(target == ignore, -1, target)
+
+
+def _draw(
+    segmenter: Segmenter, x: torch.Tensor, certificate: Certificate, out: Path, target: IntArray | None
+) -> list[Path]:
+    """The pictures of a certified image: labels with a palette, and the panels of the paper's Figure 1."""
+    from segcertify.pictures import certified_figure, save_figure, save_labels
+    from segcertify.segmenter import is_random, predict
+
+    seeds = [0] if is_random(segmenter) else None
+    prediction = predict(segmenter, x[None], seeds)[0].cpu().numpy()
+    save_labels(certificate.labels, out / "labels.png")
+    save_figure(certified_figure(x.cpu().numpy(), prediction, certificate, target=target), out / "certified.png")
+    return [out / "labels.png", out / "certified.png"]

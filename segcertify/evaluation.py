@@ -1,0 +1,320 @@
+"""A model over a data set: every scene, every setting, resumable.
+
+Each sigma is sampled once, at its largest n; smaller n are prefixes of the same
+draws. Each (sigma, n, tau, correction) is a claim of its own: picking the best
+after looking voids alpha. Over M scenes the claims of one setting hold together
+with probability at least 1 - M alpha.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from segcertify import __version__, metrics
+from segcertify.arrays import IntArray
+from segcertify.certification import certify_votes
+from segcertify.data import DataSet, Scene
+from segcertify.errors import InputError, require_integer, require_positive, require_probability
+from segcertify.noise import Gaussian
+from segcertify.pictures import certified_figure, save_figure, save_labels
+from segcertify.progress import Advance, progress_bar
+from segcertify.records import Record, RecordFile
+from segcertify.sampler import sample
+from segcertify.segmenter import Segmenter, is_random, predict
+from segcertify.stats.correction import procedure
+from segcertify.votes import Votes
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One claim of the paper's tables: noise, draws and threshold."""
+
+    sigma: float
+    n: int
+    tau: float
+
+    def __post_init__(self) -> None:
+        require_positive("sigma", self.sigma)
+        require_integer("n", self.n)
+        require_probability("tau", self.tau, low=0.5, closed=True)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All that decides an evaluation's records, in plain values; stored with them."""
+
+    model: str
+    weights: str
+    data: str
+    classes: tuple[str, ...]
+    scenes: str
+    settings: tuple[Setting, ...]
+    corrections: tuple[str, ...]
+    n0: int
+    alpha: float
+    seed: int
+    precision: str
+    device: str
+    version: str = __version__
+
+
+def evaluate(
+    model: Segmenter,
+    data: DataSet,
+    *,
+    out: str | os.PathLike[str],
+    settings: Sequence[Setting | tuple[float, int, float]],
+    corrections: Sequence[str] = ("holm",),
+    n0: int = 10,
+    alpha: float = 0.001,
+    seed: int = 0,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    name: str = "",
+    precision: str = "fp32",
+    save_votes: bool = False,
+    save_pictures: bool = False,
+    progress: bool | None = None,
+) -> list[Record]:
+    """Certify every scene of a data set under every setting; returns the records, which lie in ``out``.
+
+    ``settings`` are (sigma, n, tau); with none, only the base model is
+    evaluated. Run again with the same arguments to
+    resume; other arguments are refused. An n that can certify nothing is
+    recorded as full abstention. ``precision`` is written down, not applied.
+    """
+    claims = tuple(setting if isinstance(setting, Setting) else Setting(*setting) for setting in settings)
+    if len(set(claims)) != len(claims):
+        raise InputError(f"settings must all be different, but got {list(settings)}")
+    configuration = Configuration(
+        model=name or type(model).__name__,
+        weights=_weights_digest(model),
+        data=data.name,
+        classes=data.classes,
+        scenes=hashlib.sha256("\n".join(data.ids).encode()).hexdigest()[:16],
+        settings=claims,
+        corrections=tuple(procedure(correction).name for correction in corrections),
+        n0=require_integer("n0", n0),
+        alpha=require_probability("alpha", alpha),
+        seed=require_integer("seed", seed, at_least=0),
+        precision=precision,
+        device=torch.device(device or "cpu").type,
+    )
+    run = _Run(model, configuration, Path(out), batch_size=batch_size, device=device)
+    run.keep_votes, run.keep_pictures = save_votes, save_pictures
+    return run.over(data, progress=progress)
+
+
+class _Run:
+    """One evaluation in its folder."""
+
+    keep_votes = keep_pictures = False
+
+    def __init__(
+        self,
+        model: Segmenter,
+        configuration: Configuration,
+        out: Path,
+        *,
+        batch_size: int | None,
+        device: str | torch.device | None,
+    ) -> None:
+        self.model, self.configuration, self.out = model, configuration, out
+        self.batch_size, self.device = batch_size, device
+        self.largest: dict[float, int] = {}
+        for setting in configuration.settings:
+            self.largest[setting.sigma] = max(setting.n, self.largest.get(setting.sigma, 0))
+        _claim_folder(out, configuration)
+        certified = len(configuration.settings) * len(configuration.corrections)
+        self.file = RecordFile(out / "records.jsonl", per_scene=1 + len(self.largest) + certified)
+
+    def over(self, data: DataSet, *, progress: bool | None) -> list[Record]:
+        """The records of all scenes, those already there first."""
+        done = self.file.ids
+        if done != list(data.ids[: len(done)]):
+            raise InputError(f"the records in {self.out} are of other scenes: use another folder")
+        draws = sum(self.configuration.n0 + n for n in self.largest.values())
+        with progress_bar(len(data) * draws, f"{len(data)} scenes", show=progress) as advance:
+            advance(len(done) * draws)
+            self._forget(done)  # killed between writing a scene's records and this
+            for index in range(len(done), len(data)):
+                self.file.append(self.scene(data[index], data, advance))
+                self._forget([data.ids[index]])
+        return self.file.records
+
+    def scene(self, scene: Scene, data: DataSet, advance: Advance) -> list[Record]:
+        """All records of one scene."""
+        start = time.perf_counter()
+        prediction = self._base_prediction(scene)
+        seconds = time.perf_counter() - start
+        confusion = metrics.confusion(prediction, scene.target, scene.valid, classes=len(data.classes))
+        records = [
+            Record(
+                scene.id,
+                "base",
+                components=scene.target.size,
+                valid=int(scene.valid.sum()),
+                confusion=metrics.to_plain(confusion),
+                sampling_seconds=seconds,
+            )
+        ]
+        for sigma, n in self.largest.items():
+            start = time.perf_counter()
+            votes = sample(
+                self.model,
+                scene.x,
+                noise=Gaussian(sigma),
+                n=n,
+                n0=self.configuration.n0,
+                seed=self.configuration.seed,
+                batch_size=self.batch_size,
+                device=self.device,
+                input_id=scene.id,
+                prefixes=[s.n for s in self.configuration.settings if s.sigma == sigma],
+                checkpoint=self._resume(scene.id, sigma),
+                progress=advance,
+            )
+            seconds = time.perf_counter() - start
+            records.append(_radius_record(scene, votes, sigma))
+            for setting in self.configuration.settings:
+                if setting.sigma == sigma:
+                    records += self._certified(scene, votes, setting, data=data, seconds=seconds, prediction=prediction)
+            if self.keep_votes:
+                votes.save(self.out / "votes" / f"{_file_name(scene.id)}-sigma{sigma:g}.safetensors")
+        return records
+
+    def _certified(
+        self, scene: Scene, votes: Votes, setting: Setting, *, data: DataSet, seconds: float, prediction: IntArray
+    ) -> list[Record]:
+        """A record for each correction. Sampling time is this n's share of the draws of its sigma."""
+        share = (votes.n0 + setting.n) / (votes.n0 + votes.n)
+        records = []
+        for correction in self.configuration.corrections:
+            start = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message=".*can certify nothing.*")  # recorded as full abstention
+                certificate = certify_votes(
+                    votes.at(setting.n), tau=setting.tau, alpha=self.configuration.alpha, correction=correction
+                )
+            testing = time.perf_counter() - start
+            confusion = metrics.confusion(certificate.labels, scene.target, scene.valid, classes=len(data.classes))
+            records.append(
+                Record(
+                    scene.id,
+                    "certified",
+                    components=scene.target.size,
+                    valid=int(scene.valid.sum()),
+                    **asdict(setting),
+                    correction=correction,
+                    radius=certificate.radius,
+                    N=certificate.N,
+                    abstained=int(certificate.abstained.sum()),
+                    confusion=metrics.to_plain(confusion),
+                    sampling_seconds=seconds * share,
+                    testing_seconds=testing,
+                )
+            )
+            if self.keep_pictures:
+                stem = f"{_file_name(scene.id)}-sigma{setting.sigma:g}-n{setting.n}-tau{setting.tau:g}-{correction}"
+                folder = self.out / "certified"
+                save_labels(certificate.labels, folder / f"{stem}.png", colours=data.colours / 255)
+                figure = certified_figure(
+                    scene.x,
+                    prediction,
+                    certificate,
+                    target=np.where(scene.valid, scene.target, -1),
+                    colours=data.colours / 255,
+                    names=data.classes,
+                )
+                save_figure(figure, folder / f"{stem}-panels.png")
+        return records
+
+    def _base_prediction(self, scene: Scene) -> IntArray:
+        """The model's labels without noise, in one pass."""
+        x = torch.from_numpy(scene.x)[None]
+        if self.device is not None:
+            x = x.to(self.device)
+        return predict(self.model, x, [0] if is_random(self.model) else None)[0].cpu().numpy()
+
+    def _resume(self, scene_id: str, sigma: float) -> Path:
+        return self.out / f"resume-{_file_name(scene_id)}-sigma{sigma:g}.safetensors"
+
+    def _forget(self, scene_ids: Sequence[str]) -> None:
+        """Delete the checkpoints of scenes whose records are written."""
+        for scene_id in scene_ids:
+            for sigma in self.largest:
+                self._resume(scene_id, sigma).unlink(missing_ok=True)
+
+
+def _radius_record(scene: Scene, votes: Votes, sigma: float) -> Record:
+    """Right candidates by agreement count: the certified accuracy at every radius at once."""
+    return Record(
+        scene.id,
+        "radius",
+        components=scene.target.size,
+        valid=int(scene.valid.sum()),
+        sigma=sigma,
+        n=votes.n,
+        N=votes.N,
+        correct=metrics.radius_counts(votes, scene.target, scene.valid).tolist(),
+    )
+
+
+def _claim_folder(out: Path, configuration: Configuration) -> None:
+    """Make the run's folder, or check that it is this run's."""
+    path = out / "config.json"
+    text = json.dumps(asdict(configuration), indent=2) + "\n"
+    if not path.exists():
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write to the folder {out}: {error.strerror}") from None
+        return
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise InputError(f"{path} is not readable: use another folder, or delete it") from None
+    for name, value in json.loads(text).items():
+        if found.get(name) != value:
+            raise InputError(
+                f"{out} holds another evaluation: its {name} is {found.get(name)!r}, this one's is {value!r}. "
+                "Use another folder, or the same configuration to resume."
+            )
+
+
+def _weights_digest(model: Segmenter) -> str:
+    """A short digest of a network's weights, so that a run does not go on with other ones."""
+    if not isinstance(model, nn.Module):
+        return ""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _file_name(scene_id: str) -> str:
+    """A scene's id as part of a file's name."""
+    return "".join(character if character.isalnum() or character in "-_." else "_" for character in scene_id)
+
+
+def configuration_of(out: str | os.PathLike[str]) -> dict[str, Any]:
+    """The stored configuration of a run's folder."""
+    path = Path(out) / "config.json"
+    if not path.is_file():
+        raise InputError(f"no evaluation at {out}: it has no config.json")
+    configuration: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return configuration

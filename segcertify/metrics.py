@@ -1,0 +1,230 @@
+"""How good a segmentation is, certified or not: accuracy, abstention and three forms of IoU, from confusion matrices.
+
+A confusion matrix (C, C + 1) counts valid components, those that have ground
+truth: rows are the ground truth, columns the labels, the last column ABSTAIN.
+Matrices of several scenes add up. Of M certificates at level alpha, what is
+said about all their labels together holds with probability at least 1 - M alpha.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from segcertify.arrays import Array, BoolArray, FloatArray, Histogram, IntArray
+from segcertify.certificate import ABSTAIN
+from segcertify.errors import InputError, require_integer
+from segcertify.votes import Votes
+
+Confusion = npt.NDArray[np.int64]
+
+
+def confusion(labels: IntArray, target: IntArray, valid: BoolArray, *, classes: int) -> Confusion:
+    """How often each ground truth got each label, over valid components: (classes, classes + 1).
+
+    >>> confusion(np.array([0, 1, 1, ABSTAIN]), np.array([0, 0, 1, 1]), np.array([True] * 4), classes=2)
+    array([[1, 1, 0],
+           [0, 1, 1]])
+    """
+    C = require_integer("classes", classes)
+    labels, target, valid = np.asarray(labels), np.asarray(target), np.asarray(valid)
+    _require_shapes(target, valid, labels.shape)
+    if not np.issubdtype(labels.dtype, np.integer):
+        raise InputError(f"labels must hold integers, but got {labels.dtype}")
+    if labels.size and not (labels.min() >= ABSTAIN and labels.max() < C):
+        raise InputError(
+            f"labels must be ABSTAIN or lie in 0 .. {C - 1}, but span {labels.min()} .. {labels.max()}: "
+            "does the model have other classes than the data set?"
+        )
+    rows, columns = target[valid].astype(np.int64), labels[valid].astype(np.int64)
+    if rows.size and not (rows.min() >= 0 and rows.max() < C):
+        raise InputError(f"target must lie in 0 .. {C - 1} where valid, but spans {rows.min()} .. {rows.max()}")
+    columns[columns == ABSTAIN] = C
+    return np.bincount(rows * (C + 1) + columns, minlength=C * (C + 1)).reshape(C, C + 1)
+
+
+def accuracy(matrix: Confusion) -> float:
+    """The fraction of valid components whose label is right; an abstention is wrong. NaN if none is valid."""
+    matrix = _require_matrix(matrix)
+    return _ratio(np.trace(matrix), matrix.sum())
+
+
+def abstention(matrix: Confusion) -> float:
+    """The fraction of valid components that abstain. NaN if none is valid.
+
+    (The paper's code counts ignored pixels too: that is ``certificate.abstained.mean()``.)
+    """
+    matrix = _require_matrix(matrix)
+    return _ratio(matrix[:, -1].sum(), matrix.sum())
+
+
+def iou(matrix: Confusion) -> FloatArray:
+    """TP_c / (|G_c| + |P_c| - TP_c) for each class c, NaN where neither ground truth nor labels have it: (C,).
+
+    G_c is the ground truth's share, P_c the labels'. Abstentions count in G_c
+    and in no P_c, as in the paper. **Not** a bound under attack, where an
+    abstained component may take any label: that is `worst_case_iou`.
+    """
+    matrix = _require_matrix(matrix)
+    right = np.diagonal(matrix)
+    return _ratios(right, matrix.sum(axis=1) + matrix[:, :-1].sum(axis=0) - right)
+
+
+def worst_case_iou(matrix: Confusion) -> FloatArray:
+    """The smallest IoU that each class can have under attack, NaN where the ground truth lacks the class: (C,).
+
+    TP_c / (|G_c| + #{i: y_i != c and (label_i = c or ABSTAIN)}). If the labels
+    are a certificate's (``guarantee="fwer"``), then whenever it holds, no
+    perturbation within its radius brings the smoothed model's IoU of class c
+    below this: certified labels stay, and each abstained component is counted
+    as the worst label it could take. Attackers can attain it for one class at a time.
+    """
+    matrix = _require_matrix(matrix)
+    right, truth, abstained = np.diagonal(matrix), matrix.sum(axis=1), matrix[:, -1]
+    wrong = matrix[:, :-1].sum(axis=0) - right  # labelled c, but not c
+    may_become = abstained.sum() - abstained  # abstained, and not c
+    return np.where(truth > 0, _ratios(right, truth + wrong + may_become), np.nan)
+
+
+def mean_iou(matrices: Sequence[Confusion] | Array, form: str = "pooled") -> float:
+    """Mean IoU over scenes, given a confusion matrix for each. NaN where nothing is valid.
+
+    ``"per_image"``, the paper's text [Fischer2021, app. A]: the mean over all
+    (scene, class) whose IoU exists, each counting the same. A class that neither
+    the ground truth nor the labels of a scene have is left out of that scene
+    (the text does not say; 0 / 0 has no value).
+
+    ``"pooled"``: the mean of `iou` of the sum of all matrices, over the classes
+    that the ground truth or the labels of any scene have. The paper's released code
+    does this, but averages over all C classes and counts an absent one as 0:
+    ``np.nan_to_num(iou(total)).mean()``. Both agree if every class occurs.
+
+    ``"worst_case"``: the mean of `worst_case_iou` of the sum, over the classes that
+    the ground truth of any scene has. The only form that holds under attack: with
+    probability at least 1 - M alpha over M scenes, no perturbations within the
+    radius bring the mean of `iou` over those classes below it.
+    """
+    if form not in FORMS:
+        raise InputError(f"unknown form {form!r} of mean IoU: expected one of {', '.join(FORMS)}")
+    matrices = [_require_matrix(matrix) for matrix in matrices]
+    if not matrices or len({matrix.shape for matrix in matrices}) > 1:
+        shapes = sorted({matrix.shape for matrix in matrices})
+        raise InputError(f"mean IoU needs confusion matrices of one shape, at least one, but got {shapes}")
+    values = FORMS[form](np.stack(matrices))
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+FORMS: dict[str, Callable[[Confusion], FloatArray]] = {
+    "per_image": lambda stack: np.concatenate([iou(matrix) for matrix in stack]),
+    "pooled": lambda stack: iou(stack.sum(axis=0)),
+    "worst_case": lambda stack: worst_case_iou(stack.sum(axis=0)),
+}
+"""The forms of mean IoU: from stacked matrices (M, C, C + 1) to the values that are averaged."""
+
+
+def radius_counts(votes: Votes, target: IntArray, valid: BoolArray) -> Histogram:
+    """How many valid components have the right candidate and k agreeing draws, k = 0 .. n: (n + 1,).
+
+    With `radius_table` this is all that certified accuracy against radius needs.
+    Components that the votes' mask left out are never certified and not counted.
+    """
+    target, valid = np.asarray(target), np.asarray(valid)
+    _require_shapes(target, valid, votes.candidate.shape)
+    right = valid & (votes.candidate == target)
+    if votes.mask is not None:
+        right &= votes.mask
+    return np.bincount(votes.agree[right], minlength=votes.n + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class RadiusCurve:
+    """Certified accuracy at every radius: ``accuracy[j]`` up to ``radii[j]``, which increase; 0 beyond the last."""
+
+    radii: FloatArray
+    accuracy: FloatArray
+
+    def __call__(self, radius: float) -> float:
+        """The fraction of valid components that are right and certified within ``radius`` at least."""
+        step = int(np.searchsorted(self.radii, radius, side="left"))
+        return float(self.accuracy[step]) if step < len(self.radii) else 0.0
+
+
+def certified_accuracy_curve(counts: Array, radii_table: Array, valid_total: int) -> RadiusCurve:
+    """Certified accuracy as a function of the radius, valid at all radii at once.
+
+    ``counts`` are `radius_counts` and ``radii_table`` the `radius_table` they
+    belong to: of one scene, summed over scenes with the same n, N and noise, or
+    stacked, a row for each of M scenes (the radii of large and small scenes
+    differ). ``valid_total`` is the number of valid components in all of them.
+    With probability at least 1 - M alpha, at every radius R at once, at least the
+    given fraction of components is right under every perturbation within R.
+
+    >>> curve = certified_accuracy_curve(np.array([5, 3, 2]), np.array([0, 0.1, 0.3]), 20)
+    >>> [curve(radius) for radius in (0, 0.1, 0.2, 0.3, 0.4)]
+    [0.25, 0.25, 0.1, 0.1, 0.0]
+    """
+    counts, radii = np.asarray(counts), np.asarray(radii_table, float)
+    if counts.shape != radii.shape:
+        raise InputError(f"counts {counts.shape} and radii_table {radii.shape} must have the same shape")
+    if require_integer("valid_total", valid_total) < counts.sum():
+        raise InputError(f"valid_total={valid_total} is less than the {counts.sum()} components counted")
+    proven = (radii > 0) & (counts > 0)
+    steps, place = np.unique(radii[proven], return_inverse=True)
+    exactly = np.bincount(place, weights=counts[proven], minlength=len(steps))  # whole numbers below 2^53: exact
+    return RadiusCurve(steps, exactly[::-1].cumsum()[::-1] / valid_total)
+
+
+def to_plain(matrix: Confusion) -> dict[str, Any]:
+    """A confusion matrix as plain values for JSON: the number of classes and [row, column, count] where not zero.
+
+    >>> to_plain(np.array([[1, 0, 0], [0, 0, 7]]))
+    {'classes': 2, 'cells': [[0, 0, 1], [1, 2, 7]]}
+    """
+    matrix = _require_matrix(matrix)
+    cells = [[int(row), int(column), int(matrix[row, column])] for row, column in np.argwhere(matrix)]
+    return {"classes": len(matrix), "cells": cells}
+
+
+def from_plain(values: Mapping[str, Any]) -> Confusion:
+    """The confusion matrix that `to_plain` wrote down."""
+    try:
+        C = require_integer("classes", values["classes"])
+        matrix = np.zeros((C, C + 1), np.int64)
+        for row, column, count in values["cells"]:
+            place = require_integer("row", row, at_least=0), require_integer("column", column, at_least=0)
+            matrix[place] = require_integer("count", count, at_least=0)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise InputError(f"not a confusion matrix ({error!r}): evaluate the scene again") from None
+    return matrix
+
+
+def _require_matrix(matrix: Confusion) -> Confusion:
+    matrix = np.asarray(matrix)
+    if matrix.ndim != 2 or matrix.shape[1] != matrix.shape[0] + 1 or not np.issubdtype(matrix.dtype, np.integer):
+        raise InputError(
+            f"expected a confusion matrix (C, C + 1) of integers, but got {matrix.dtype} of shape {matrix.shape}: "
+            "make it with metrics.confusion"
+        )
+    return matrix
+
+
+def _require_shapes(target: Array, valid: Array, shape: tuple[int, ...]) -> None:
+    if target.shape != shape or valid.shape != shape or valid.dtype != bool or target.dtype.kind not in "iu":
+        raise InputError(
+            f"target must hold integers and valid booleans of shape {shape}, as the labels, "
+            f"but got {target.dtype} of shape {target.shape} and {valid.dtype} of shape {valid.shape}"
+        )
+
+
+def _ratio(part: int, whole: int) -> float:
+    return int(part) / int(whole) if whole else float("nan")
+
+
+def _ratios(part: Array, whole: Array) -> FloatArray:
+    """Part by whole, NaN where the whole is 0."""
+    return np.asarray(np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0), float)

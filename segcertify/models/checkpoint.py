@@ -1,0 +1,166 @@
+"""Weights from files, without ever running what a file says.
+
+PyTorch files load with ``weights_only=True``; NumPy scalars, which public
+checkpoints keep beside their weights (best scores), pass through an allow-list
+of exactly those types. Prefixes and keys of training wrappers are removed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from torch.serialization import safe_globals
+
+from segcertify.errors import InputError
+
+LOG = logging.getLogger("segcertify")
+
+PREFIXES = ("module.", "model.")
+NESTS = ("model_state_dict", "state_dict", "model")
+WRAPPER = re.compile(r"(loss\b|loss_|criterion\b|std$)")
+TORCH_FILES = (".pth", ".pt", ".tar", ".bin", ".ckpt")
+SHOWN = 4
+
+
+@dataclass(frozen=True)
+class State:
+    """A checkpoint's weights under the names that the model gave them, and the keys that were left out."""
+
+    path: str
+    tensors: dict[str, torch.Tensor]
+    ignored: tuple[str, ...] = ()
+
+
+def load_state(path: str | os.PathLike[str]) -> State:
+    """The weights in a .pth, .pt or .safetensors file, cleaned.
+
+    Nested state dicts are unpacked, the prefixes ``module.`` and ``model.``
+    removed, and what belongs to a training wrapper (``loss...``, ``std``) or to
+    the training run (epoch, optimizer) is left out and logged; anything else
+    left out is a warning.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"no checkpoint at {path}: expected a .pth, .pt or .safetensors file")
+    content = _read(file)
+    ignored: list[str] = []
+    surprising: list[str] = []
+    while (nest := next((key for key in NESTS if isinstance(content.get(key), Mapping)), None)) is not None:
+        ignored += [key for key in content if key != nest]
+        content = content[nest]
+    tensors = {str(key): value for key, value in content.items() if isinstance(value, torch.Tensor)}
+    surprising += [str(key) for key, value in content.items() if not isinstance(value, torch.Tensor)]
+    while True:
+        ignored += [key for key in tensors if WRAPPER.match(key)]
+        tensors = {key: value for key, value in tensors.items() if not WRAPPER.match(key)}
+        prefix = next((p for p in PREFIXES if 2 * sum(key.startswith(p) for key in tensors) > len(tensors)), None)
+        if prefix is None:
+            break
+        surprising += [key for key in tensors if not key.startswith(prefix)]
+        tensors = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+    if not tensors:
+        raise InputError(f"{path} holds no weights: expected a state dict, as model.state_dict() gives it")
+    if ignored:
+        LOG.info("%s: ignored %s", path, _some(ignored))
+    if surprising:
+        warnings.warn(f"{path}: ignored {_some(surprising)}, which no wrapper known here adds", stacklevel=2)
+    return State(str(path), tensors, tuple(ignored + surprising))
+
+
+def fill(model: nn.Module, state: State) -> None:
+    """Put a checkpoint's weights into a model of exactly their names and shapes, in single precision."""
+    expected = model.state_dict()
+    missing = [name for name in expected if name not in state.tensors]
+    unexpected = [name for name in state.tensors if name not in expected]
+    shapes = {name: tuple(state.tensors[name].shape) for name in expected if name in state.tensors}
+    reshaped = [
+        f"{name} {shapes[name]} instead of {tuple(tensor.shape)}"
+        for name, tensor in expected.items()
+        if name in shapes and shapes[name] != tuple(tensor.shape)
+    ]
+    problems = [
+        f"{len(names)} {kind}: {_some(names)}"
+        for kind, names in (("missing", missing), ("unexpected", unexpected), ("of another shape", reshaped))
+        if names
+    ]
+    if problems:
+        raise InputError(
+            f"{state.path} does not fit {type(model).__name__}: keys {'; '.join(problems)}. "
+            "Is it a checkpoint of this architecture, and saved whole?"
+        )
+    not_finite = [name for name, tensor in state.tensors.items() if not bool(torch.isfinite(tensor).all())]
+    if not_finite:
+        raise InputError(
+            f"{state.path} holds weights that are NaN or infinite: {_some(not_finite)}. Train or save anew"
+        )
+    model.load_state_dict(state.tensors, strict=True, assign=True)
+    model.float()
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    """The file's content, with nothing in it executed."""
+    if file.suffix == ".safetensors":
+        read: Callable[[], Any] = lambda: load_file(file, device="cpu")  # noqa: E731
+    elif file.suffix in TORCH_FILES:
+        read = lambda: _load_weights_only(file)  # noqa: E731
+    else:
+        raise InputError(f"cannot load {file}: expected a name that ends in .safetensors, {', '.join(TORCH_FILES)}")
+    try:
+        content = read()
+    except Exception as error:
+        raise InputError(_why_not(file, error)) from error
+    if not isinstance(content, Mapping):
+        raise InputError(
+            f"{file} holds {type(content).__name__}, not a state dict: save it with torch.save(model.state_dict(), ...)"
+        )
+    return content
+
+
+def _load_weights_only(file: Path) -> Any:
+    with safe_globals(_numpy_scalars()):
+        return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def refused_object(error: Exception) -> str | None:
+    """What a weights-only load refused to make, by name; None if it failed for another reason."""
+    text = str(error)
+    named = re.search(r"GLOBAL ([\w.]+)", text) or re.search(r"Unsupported (?:global|class) ([\w.]+)", text)
+    return named[1] if named else None
+
+
+def _why_not(file: Path, error: Exception) -> str:
+    """What to tell the user about a file that did not load."""
+    refused = refused_object(error)
+    if refused:
+        return (
+            f"{file} holds code or objects ({refused}) beside weights, and none of it was run: "
+            "save the weights alone with torch.save(model.state_dict(), ...), or as .safetensors"
+        )
+    if "TorchScript" in str(error):
+        return f"{file} is a TorchScript program, not weights: load it as torchscript:{file}"
+    reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    return f"cannot read {file} ({file.stat().st_size} bytes): damaged, cut short, or no checkpoint? {reason}"
+
+
+def _numpy_scalars() -> list[Any]:
+    """What a pickled NumPy number names: its maker (under its old and its new home), dtype, and the number dtypes."""
+    maker = np.float64(0).__reduce__()[0]
+    homes = [f"numpy.{core}.multiarray.scalar" for core in ("core", "_core")]
+    numbers = [type(np.dtype(code)) for code in np.typecodes["AllInteger"] + np.typecodes["Float"] + "?"]
+    return [*((maker, home) for home in homes), np.dtype, *dict.fromkeys(numbers)]
+
+
+def _some(names: list[str]) -> str:
+    """The first few names, and how many more there are."""
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

@@ -1,0 +1,45 @@
+"""Normalisation inside the model, so that sigma stays in the units of the input ([0, 1] for images)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from segcertify.errors import InputError, require_finite, require_positive
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+class Normalise(nn.Module):
+    """(x - mean) / std per channel, in buffers that move with the model but stay out of its state dict.
+
+    >>> Normalise([0.5], [0.25])(torch.ones(1, 1, 1, 2))
+    tensor([[[[2., 2.]]]])
+    """
+
+    mean: torch.Tensor
+    std: torch.Tensor
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__()
+        means = [require_finite("mean", value) for value in mean]
+        stds = [require_positive("std", value) for value in std]
+        if not means or len(means) != len(stds):
+            raise InputError(f"mean and std must have one entry per channel, but got {len(means)} and {len(stds)}")
+        self.register_buffer("mean", torch.tensor(means).view(1, -1, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(stds).view(1, -1, 1, 1), persistent=False)
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        """The batch (B, channels, H, W), normalised, in its own type."""
+        if batch.ndim != 4 or batch.shape[1] != self.mean.shape[1]:
+            raise InputError(
+                f"this model normalises images (B, {self.mean.shape[1]}, H, W), but got shape {tuple(batch.shape)}"
+            )
+        return (batch - self.mean.to(batch)) / self.std.to(batch)
+
+    def extra_repr(self) -> str:
+        """The two lists."""
+        return f"mean={self.mean.flatten().tolist()}, std={self.std.flatten().tolist()}"

@@ -1,0 +1,104 @@
+"""Records: what an evaluation found, one JSON line for each scene and setting.
+
+A scene's lines are written in one go. Whatever moment a run is killed at, the
+file holds whole scenes and at most one torn tail, which the next run removes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from segcertify.errors import InputError
+
+Kind = Literal["base", "certified", "radius"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One scene under one setting.
+
+    ``kind`` is "base" (the model without noise, one pass), "certified" (labels
+    at one tau and correction) or "radius" (how many components are right by
+    agreement count, for curves over all radii). ``confusion`` is a plain
+    confusion matrix over valid components, ``correct`` the counts of "radius".
+    ``components`` and ``abstained`` count all components, valid or not, and
+    ``N`` those tested.
+    """
+
+    id: str
+    kind: Kind
+    components: int
+    valid: int
+    sigma: float | None = None
+    n: int | None = None
+    tau: float | None = None
+    correction: str | None = None
+    radius: float | None = None
+    N: int | None = None
+    abstained: int = 0
+    confusion: dict[str, Any] | None = None
+    correct: list[int] | None = None
+    sampling_seconds: float = 0.0
+    testing_seconds: float = 0.0
+
+    def line(self) -> str:
+        """This record as one line of JSON, without what is empty."""
+        return json.dumps({name: value for name, value in asdict(self).items() if value is not None})
+
+
+class RecordFile:
+    """The records of a run, whole scenes only, in order."""
+
+    def __init__(self, path: str | os.PathLike[str], *, per_scene: int) -> None:
+        self._path = Path(path)
+        self._per_scene = per_scene
+        self.records = read_records(self._path) if self._path.exists() else []
+        whole = len(self.records) // per_scene * per_scene
+        if whole < len(self.records) or (self._path.exists() and not self._path.read_bytes().endswith(b"\n")):
+            self.records = self.records[:whole]
+            self._rewrite()
+
+    @property
+    def ids(self) -> list[str]:
+        """The scenes that are done."""
+        return [record.id for record in self.records[:: self._per_scene]]
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Add one scene's records, flushed to the disk before this returns."""
+        if len(records) != self._per_scene:
+            raise InputError(f"a scene has {self._per_scene} records, but got {len(records)}")
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(_text(records))
+            file.flush()
+            os.fsync(file.fileno())
+        self.records += records
+
+    def _rewrite(self) -> None:
+        """The file again, without its torn tail; it is replaced whole."""
+        temporary = self._path.with_suffix(".tmp")
+        temporary.write_text(_text(self.records), encoding="utf-8")
+        os.replace(temporary, self._path)
+
+
+def read_records(path: str | os.PathLike[str]) -> list[Record]:
+    """The records of a file; a torn last line is passed over."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"no records at {path}: run segcertify evaluate first")
+    lines = path.read_text(encoding="utf-8").split("\n")
+    records = []
+    for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is torn, or nothing
+        try:
+            records.append(Record(**json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{path}, line {number}, is not a record ({error}): delete the line or the file") from None
+    return records
+
+
+def _text(records: Iterable[Record]) -> str:
+    return "".join(record.line() + "\n" for record in records)

@@ -1,0 +1,39 @@
+"""Figures of an evaluation: certified accuracy against the radius."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from segcertify.report.summary import Curve, Row
+
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
+
+
+def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str) -> Figure:
+    """A curve for each sigma, valid at all its radii at once, and a dot for each certificate at a fixed tau."""
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    colours = {curve.sigma: COLOURS[i % len(COLOURS)] for i, curve in enumerate(curves)}
+    for curve in curves:
+        label = f"sigma = {curve.sigma:g}, n = {curve.n}: all radii at once"
+        axes.step(curve.certified.radii, curve.certified.accuracy, where="pre", color=colours[curve.sigma], label=label)
+    for row in rows:
+        if row.radius is not None and row.sigma in colours:
+            axes.plot(row.radius, row.accuracy, "o", color=colours[row.sigma], markersize=5)
+            axes.annotate(
+                f"{row.tau:g}", (row.radius, row.accuracy), xytext=(4, 4), textcoords="offset points", fontsize=7
+            )
+    base = next((row for row in rows if row.sigma is None), None)
+    if base is not None:
+        axes.axhline(base.accuracy, color="#555555", linestyle=":", linewidth=1, label="base model, no noise")
+    axes.set_xlabel("l2 radius R (dots: certificates at a fixed tau, its value beside)")
+    axes.set_ylabel("certified accuracy")
+    axes.set_ylim(0, 1.02)
+    axes.set_xlim(left=0)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+    axes.set_title(title, fontsize=11)
+    return figure

@@ -1,0 +1,89 @@
+"""Tiny data sets in their real layouts, made by the tests."""
+
+import numpy as np
+from PIL import Image
+
+
+def write(path, pixels):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+
+
+def picture(seed, size):
+    return np.random.default_rng(seed).integers(0, 256, (*size, 3), np.uint8)
+
+
+def values(seed, size, choices):
+    """A label image in which every choice occurs."""
+    flat = np.resize(np.asarray(choices, np.uint8), size[0] * size[1])
+    return np.random.default_rng(seed).permutation(flat).reshape(size)
+
+
+def cityscapes(root, size=(8, 16)):
+    names = ["frankfurt_000000_000294", "frankfurt_000001_000538", "lindau_000000_000019"]
+    for split, shift in (("train", 100), ("val", 0)):
+        for i, name in enumerate(names):
+            city = name.split("_")[0]
+            write(root / "leftImg8bit" / split / city / f"{name}_leftImg8bit.png", picture(shift + i, size))
+            label = root / "gtFine" / split / city / f"{name}_gtFine"
+            write(label.with_name(f"{label.name}_labelIds.png"), values(shift + i, size, range(34)))
+            write(label.with_name(f"{label.name}_color.png"), picture(0, size))
+            write(label.with_name(f"{label.name}_instanceIds.png"), values(0, size, range(9)))
+    return root
+
+
+def pascal_context(root, size=(30, 40)):
+    folder = root / "VOCdevkit" / "VOC2010"
+    ids = {"train": ["2008_000002", "2008_000043"], "val": ["2008_000008", "2008_000026", "2010_006086"]}
+    (folder / "ImageSets" / "SegmentationContext").mkdir(parents=True)
+    for split, names in ids.items():
+        (folder / "ImageSets" / "SegmentationContext" / f"{split}.txt").write_text("\n".join(names) + "\n")
+        for i, name in enumerate(names):
+            write(folder / "JPEGImages" / f"{name}.jpg", picture(i, size))
+            write(folder / "SegmentationClassContext" / f"{name}.png", values(i, size, range(60)))
+    write(folder / "JPEGImages" / "2007_000001.jpg", picture(9, size))  # VOC has images that Context does not
+    return root
+
+
+def camvid(root, size=(9, 12)):
+    for split in ("train", "val"):
+        for i, name in enumerate(["0016E5_07959", "0016E5_07961", "0016E5_07963", "0016E5_07965"]):
+            write(root / split / "images" / f"{name}.jpg", picture(i, size))
+            write(root / split / "labels" / f"{name}.png", values(i, size, range(12)))
+    return root
+
+
+def pets(root, size=(9, 12), count=23):
+    for i in range(count):
+        write(root / "images" / f"Abyssinian_{i:02}.jpg", picture(i, size))
+        write(root / "labels" / f"Abyssinian_{i:02}.png", values(i, size, [0, 1, 2, 255]))
+    return root
+
+
+TOML = """
+name = "rooms"
+images = "{split}/pictures"
+labels = "{split}/masks"
+image_suffix = ".png"
+label_suffix = "_mask.png"
+classes = ["floor", "wall", "chair"]
+colours = [[1, 2, 3], [4, 5, 6], [7, 8, 255]]
+ignore = [0, 254]
+resize = [6, 10]
+
+[label_map]
+1 = "chair"
+7 = "wall"
+9 = "floor"
+10 = "floor"
+"""
+
+
+def folder(root, size=(9, 12)):
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "dataset.toml").write_text(TOML)
+    for split in ("train", "val"):
+        for i, name in enumerate(["home/kitchen", "home/hall", "office"]):
+            write(root / split / "pictures" / f"{name}.png", picture(i, size))
+            write(root / split / "masks" / f"{name}_mask.png", values(i, size, [0, 1, 7, 9, 10, 254]))
+    return root
