@@ -19,12 +19,14 @@ def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str) -
     for curve in curves:
         label = f"sigma = {curve.sigma:g}, n = {curve.n}: all radii at once"
         axes.step(curve.certified.radii, curve.certified.accuracy, where="pre", color=colours[curve.sigma], label=label)
+    labelled = set()
     for row in rows:
         if row.radius is not None and row.sigma in colours:
             axes.plot(row.radius, row.accuracy, "o", color=colours[row.sigma], markersize=5)
-            axes.annotate(
-                f"{row.tau:g}", (row.radius, row.accuracy), xytext=(4, 4), textcoords="offset points", fontsize=7
-            )
+            if row.radius not in labelled:
+                text, at = f"{row.tau:g}", (row.radius, row.accuracy)
+                axes.annotate(text, at, xytext=(5, 4), textcoords="offset points", fontsize=7)
+            labelled.add(row.radius)
     base = next((row for row in rows if row.sigma is None), None)
     if base is not None:
         axes.axhline(base.accuracy, color="#555555", linestyle=":", linewidth=1, label="base model, no noise")
