@@ -1,4 +1,4 @@
-"""HRNetV2, the network of the paper's image experiments [Wang2020, Fischer2021 sec. 6.2].
+"""HRNetV2, the network of the paper's image experiments (Wang et al. 2020) [Fischer2021, sec. 6.2].
 
 Names and shapes of the state dict equal those of the public checkpoints (branch
 pytorch-v1.1 of HRNet-Semantic-Segmentation). Input: RGB in [0, 1]; the
