@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from segcertify.arrays import Array
 from segcertify.errors import InputError
@@ -27,10 +27,13 @@ def write(
     path.parent.mkdir(parents=True, exist_ok=True)
     about = {"format": f"segcertify.{kind}", "version": version, "header": dict(header)}
     metadata = {"segcertify": json.dumps(about)}  # a single entry: the order of several would differ from run to run
+    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, temporary, metadata)
+        temporary.write_bytes(content)
         os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
     finally:
         temporary.unlink(missing_ok=True)
 

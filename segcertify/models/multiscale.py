@@ -198,13 +198,13 @@ def _resize_axis(logs: torch.Tensor, axis: int, target: int) -> torch.Tensor:
     centres = ((torch.arange(target, dtype=torch.float64) + 0.5) * source / target - 0.5).clamp(0, source - 1)
     low = centres.floor().long().clamp(max=max(source - 2, 0))
     weight = (centres - low).float().view([-1 if i == axis else 1 for i in range(4)]).to(logs.device)
-    low = low.to(logs.device)
+    below, above = (
+        (slice(None),) * axis + (index.to(logs.device),) for index in (low, (low + 1).clamp(max=source - 1))
+    )
     out = logs.new_empty([target if i == axis else side for i, side in enumerate(logs.shape)])
     for c in range(logs.shape[1]):  # a class at a time: temporaries stay small
         plane = logs[:, c : c + 1]
-        below = plane.index_select(axis, low) + torch.log1p(-weight)
-        above = plane.index_select(axis, (low + 1).clamp(max=source - 1)) + weight.log()
-        torch.logaddexp(below, above, out=out[:, c : c + 1])
+        torch.logaddexp(plane[below] + torch.log1p(-weight), plane[above] + weight.log(), out=out[:, c : c + 1])
     return out
 
 
