@@ -56,7 +56,9 @@ def test_radius_map_is_clopper_pearson_at_alpha_over_N():
         bound = binomtest(int(votes.agree[index]), 100, alternative="greater").proportion_ci(1 - 0.01 / 300).low
         expected = max(0.0, 0.25 * norm.ppf(bound)) if votes.mask[index] else 0.0
         assert radii[index] == pytest.approx(expected, rel=1e-6)
-    assert radii.max() > 0
+    whole = radius_map(some_votes(), alpha=0.02)  # twice the components at twice the alpha: the same levels
+    np.testing.assert_array_equal(radii, np.where(votes.mask, whole, 0))
+    assert (whole[~votes.mask] > 0).any()
 
 
 def test_radius_map_agrees_with_bonferroni():

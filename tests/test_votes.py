@@ -93,6 +93,9 @@ def test_prefixes():
     shorter = votes().at(50)
     assert (shorter.n, shorter.draws, dict(shorter.earlier)) == (50, ((0, 50),), {})
     assert shorter.agree.tolist() == [[50, 20], [49, 0]]
+    later = votes(draws=((7, 107),), earlier={20: shorter.agree // 3, 50: shorter.agree, 80: shorter.agree})
+    assert later.at(50).draws == ((7, 57),)
+    assert set(later.at(50).earlier) == {20}
     with pytest.raises(InputError, match="no counts were recorded at n=70, only at 50, 100"):
         votes().at(70)
 
@@ -102,6 +105,10 @@ def test_merge():
     merged = votes().merge(later)
     assert merged.agree.tolist() == [[101, 42], [102, 4]]
     assert (merged.n, merged.draws) == (200, ((0, 100), (200, 300)))
+    assert not merged.earlier  # the first draws of both are no prefix of the union
+    assert votes().merge(votes(draws=((100, 200),))).n == 200  # side by side
+    with pytest.raises(InputError, match="share draws"):
+        votes().merge(votes(draws=((99, 199),)))
     assert merged.merge(votes(draws=((100, 200),))).draws == ((0, 300),)
     with pytest.raises(InputError, match="share draws"):
         merged.merge(votes(draws=((250, 350),)))
@@ -115,6 +122,7 @@ def test_merge():
         ({"n0": 11}, "different n0"),
         ({"input_id": "other"}, "different input_id"),
         ({"input_digest": "cd"}, "different input_digest"),
+        ({"input_shape": (3, 4, 1)}, "different input_shape"),
         ({"candidate": np.array([[0, 3], [18, 3]])}, "different candidates"),
         ({"mask": None}, "different masks"),
         ({"draws": ((0, 100),)}, "share draws"),

@@ -124,7 +124,7 @@ class MultiScale(nn.Module):
         total: torch.Tensor | None = None
         for scale in self.scales:
             scores = _resize_exp(self._log_scores(batch, scale, seeds), size)
-            total = scores if total is None else torch.logaddexp(total, scores, out=total)
+            total = scores if total is None else torch.logaddexp(total, scores)
         assert total is not None
         return total
 
@@ -142,8 +142,8 @@ class MultiScale(nn.Module):
                 logits = self._logits(image[:, :, rows, columns], seeds)
                 if total is None:
                     total = logits.new_full((*logits.shape[:2], height, width), -math.inf)
-                part = total[:, :, rows, columns]
-                part.copy_(torch.logaddexp(part, logits))
+                so_far = total[:, :, rows, columns].clone()
+                total[:, :, rows, columns] = torch.logaddexp(so_far, logits)
                 count[rows, columns] += 1
         assert total is not None
         return total.sub_(count.log())
@@ -204,7 +204,7 @@ def _resize_axis(logs: torch.Tensor, axis: int, target: int) -> torch.Tensor:
     out = logs.new_empty([target if i == axis else side for i, side in enumerate(logs.shape)])
     for c in range(logs.shape[1]):  # a class at a time: temporaries stay small
         plane = logs[:, c : c + 1]
-        torch.logaddexp(plane[below] + torch.log1p(-weight), plane[above] + weight.log(), out=out[:, c : c + 1])
+        out[:, c : c + 1] = torch.logaddexp(plane[below] + torch.log1p(-weight), plane[above] + weight.log())
     return out
 
 

@@ -201,6 +201,16 @@ def test_no_tile_exceeds_the_image():
     assert {shape[2:] for shape in model.seen} == {(5, 6)}
 
 
+@pytest.mark.parametrize("scales", [(0.5,), (1.5,), (0.5, 1.0, 1.75)])
+@pytest.mark.parametrize("gain", [GAIN, 1e3])
+def test_gradients_reach_the_image(scales, gain):
+    """Attacks need them; 1e3 takes the way through the log domain."""
+    batch = images((12, 16)).requires_grad_()
+    MultiScale(Toy(gain), scales, flip=True)(batch).sum().backward()
+    assert torch.isfinite(batch.grad).all()
+    assert (batch.grad != 0).float().mean() > 0.2
+
+
 def test_coarse_scores_stay_coarse_for_one_small_scale():
     with torch.no_grad():
         assert MultiScale(Toy(), (0.25,))(images((16, 24))).shape == (2, 6, 4, 6)
