@@ -11,9 +11,9 @@ import numpy as np
 
 from segcertify import archive
 from segcertify.arrays import BoolArray, IntArray
-from segcertify.errors import InputError
+from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise, from_plain, to_plain
-from segcertify.stats.correction import Guarantee
+from segcertify.stats.correction import PROCEDURES, Guarantee
 
 ABSTAIN = -1
 """The label of a component about which nothing is claimed."""
@@ -44,6 +44,18 @@ class Certificate:
     seed: int | None = None
     input_id: str = ""
 
+    def __post_init__(self) -> None:
+        require_probability("alpha", self.alpha)
+        require_integer("N", self.N)
+        require_integer("k", self.k)
+        if self.guarantee not in get_args(Guarantee):
+            raise InputError(f"unknown guarantee {self.guarantee!r}: expected one of {get_args(Guarantee)}")
+        if self.correction in PROCEDURES and PROCEDURES[self.correction].guarantee != self.guarantee:
+            raise InputError(f"the correction {self.correction!r} does not give the guarantee {self.guarantee!r}")
+        proved = float(self.noise.radius(self.tau))  # in the noise's own norm; l-inf radii are smaller
+        if not 0 <= self.radius <= proved * (1 + 1e-9):
+            raise InputError(f"{self.noise} proves a radius of {proved:g} at tau={self.tau:g}, not {self.radius!r}")
+
     @property
     def abstained(self) -> BoolArray:
         """Where nothing is claimed."""
@@ -58,29 +70,27 @@ class Certificate:
     def claim(self) -> str:
         """What this certificate says, in one sentence."""
         certified = f"{self.certified:,} certified of {self.N:,} tested components"
+        return self.claim_about(f"the {certified}")
+
+    def claim_about(self, certified: str) -> str:
+        """The same sentence about the certified components under another name."""
         threat = f"every perturbation of {self.noise.threat(self.norm)} at most {radius_text(self.radius)}"
+        sure = f"With probability at least 1 - {self.alpha:g} over the noise draws"
+        kept = f"keep their label as the smoothed model's most likely one under {threat}."
         if self.guarantee == "fwer":
-            return (
-                f"With probability at least 1 - {self.alpha:g} over the noise draws, the {certified} all keep their "
-                f"label as the smoothed model's most likely one under {threat}."
-            )
+            return f"{sure}, {certified} all {kept}"
         if self.guarantee == "k-fwer":
-            return (
-                f"With probability at least 1 - {self.alpha:g} over the noise draws, of the {certified} all but at "
-                f"most {self.k - 1} keep their label as the smoothed model's most likely one under {threat}."
-            )
+            vacuous = " (Fewer than that are certified: nothing is claimed.)" if self.certified < self.k else ""
+            return f"{sure}, of {certified} all but at most {self.k - 1} {kept}{vacuous}"
         if self.guarantee == "fdr":
             condition = (
                 " if components are independent or positively dependent (PRDS)" if self.correction == "bh" else ""
             )
             return (
-                f"No robustness certificate: of the {certified}, the expected proportion whose label may change under "
+                f"No robustness certificate: of {certified}, the expected proportion whose label may change under "
                 f"{threat} is at most {self.alpha:g}{condition}."
             )
-        return (
-            f"Of the {certified}, those that the correction {self.correction!r} guarantees at level {self.alpha:g} "
-            f"keep their label as the smoothed model's most likely one under {threat}."
-        )
+        return f"Of {certified}, those that {self.correction!r} guarantees at level {self.alpha:g} {kept}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.certificate``)."""
@@ -95,8 +105,6 @@ class Certificate:
         header, arrays = archive.read(path, kind="certificate", version=_VERSION)
         try:
             header["noise"] = from_plain(header["noise"])
-            if header["guarantee"] not in get_args(Guarantee):
-                raise InputError(f"unknown guarantee {header['guarantee']!r}")
             return cls(arrays["labels"].astype(np.int32), **header)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} is not a complete certificate file ({error}): make it again") from None

@@ -12,7 +12,7 @@ from segcertify.errors import require_integer, require_probability
 from segcertify.noise import Noise
 from segcertify.stats.binomial import lower_bounds, p_values
 from segcertify.stats.correction import PROCEDURES, Correction, Procedure, procedure
-from segcertify.stats.planning import certifiable, smallest_n
+from segcertify.stats.planning import advice, certifiable
 from segcertify.votes import Votes
 
 
@@ -58,10 +58,10 @@ def certify_votes(
     radius = float(votes.noise.radius(tau, norm, votes.input_shape))
     pv = p_values(votes.n, tau)  # BinPValue, one per possible count
     enough = chosen.threshold(votes.histogram(), pv, alpha)  # FwerControl
-    if enough > votes.n and not certifiable(votes.N, tau, alpha, chosen, votes.n):
+    if chosen.guarantee != "custom" and not certifiable(votes.N, tau, alpha, chosen, votes.n):
         warnings.warn(
             f"n={votes.n} can certify nothing at tau={tau:g}, alpha={alpha:g} over {votes.N} components: all abstain. "
-            f"Use n >= {smallest_n(votes.N, tau, alpha, chosen)}.",
+            f"{advice(votes.N, tau, alpha, chosen)}",
             stacklevel=2,
         )
     return _certificate(votes, votes.agree >= enough, radius=radius, norm=norm, tau=tau, alpha=alpha, chosen=chosen)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from segcertify import archive
 from segcertify.arrays import Array
 from segcertify.errors import InputError, require_finite
 from segcertify.streams import Phase
+from segcertify.votes import same_answers
 
 _VERSION = 1
 _KIND = "checkpoint"
@@ -31,12 +31,21 @@ class State:
 class Checkpoint:
     """One file, rewritten whole at most every ``every`` seconds; with no path it is never due.
 
-    ``run`` describes the run in plain values: a file of another run is refused.
+    ``run`` describes the run in plain values, ``fingerprint`` the model by a few
+    of its answers: a file of another run or model is refused.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, run: Mapping[str, Any], *, every: float) -> None:
-        self._path = None if path is None else Path(path)
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        run: Mapping[str, Any],
+        *,
+        fingerprint: Sequence[float] = (),
+        every: float,
+    ) -> None:
+        self._path = None if path is None else archive.require_writable(path)
         self._run = dict(run)
+        self._fingerprint = list(fingerprint)
         self._every = require_finite("checkpoint_every", every)
         self._saved = time.monotonic()
 
@@ -52,7 +61,17 @@ class Checkpoint:
                     f"{self._path} belongs to another run: its {name} is {run.get(name)!r}, this run's is {value!r}. "
                     "Resume with the same settings, model and input, or delete the file to start anew."
                 )
-        return State(header["phase"], header["done"], header["batch_size"], arrays)
+        try:
+            same = same_answers(header["fingerprint"], self._fingerprint)
+            state = State(header["phase"], header["done"], header["batch_size"], arrays)
+        except KeyError as error:
+            raise InputError(f"{self._path} is not a complete checkpoint (no {error}): delete it") from None
+        if not same:
+            raise InputError(
+                f"{self._path} was written with another model: its answers to the same probes differ. "
+                "Resume with the same model, or delete the file to start anew."
+            )
+        return state
 
     def due(self, *, last: bool = False) -> bool:
         """Whether it is time to save; the last state always is."""
@@ -62,6 +81,9 @@ class Checkpoint:
         """Write the state."""
         if self._path is None:
             return
-        header = {"phase": state.phase, "done": state.done, "batch_size": state.batch_size, "run": self._run}
+        header = {
+            "phase": state.phase, "done": state.done, "batch_size": state.batch_size,
+            "run": self._run, "fingerprint": self._fingerprint,
+        }  # fmt: skip
         archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=state.arrays)
         self._saved = time.monotonic()

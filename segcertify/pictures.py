@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from matplotlib.patches import Patch
 from PIL import Image
 
 from segcertify.arrays import Array, IntArray
-from segcertify.certificate import ABSTAIN, Certificate, radius_text
+from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError
 
 Colours = npt.NDArray[np.float64]
@@ -72,12 +73,7 @@ def certified_figure(
         axes.set_xticks([])
         axes.set_yticks([])
     _legend(figure, table, names, present=np.unique(np.concatenate([labels.ravel() for labels in maps])))
-    threat = f"{certificate.noise.threat(certificate.norm)} up to R = {radius_text(certificate.radius, 3)}"
-    figure.supxlabel(
-        f"no perturbation of {threat} changes a coloured label, "
-        f"with probability at least 1 - {certificate.alpha:g} for all of them together",
-        fontsize=10,
-    )
+    figure.supxlabel("\n".join(wrap(certificate.claim_about("the coloured pixels"), 150)), fontsize=9)
     return figure
 
 

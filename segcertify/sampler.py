@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 
+from segcertify.archive import require_writable
 from segcertify.arrays import Array, BoolArray
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
@@ -129,6 +130,8 @@ def certify(
     draws = Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
     sampler = Sampler(draws, mask)
     noise.radius(tau, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
+    if save_votes is not None:
+        require_writable(save_votes)
     require_certifiable(sampler.N, tau, alpha, chosen, require_integer("n", n))
     votes = sampler.votes(n=n, n0=n0, checkpoint=checkpoint, progress=progress)
     if save_votes is not None:
@@ -165,12 +168,14 @@ class Sampler:
         """Candidates from n0 draws and their agreement counts in n fresh draws: see `sample`."""
         n, n0 = require_integer("n", n), require_integer("n0", n0)
         first = require_integer("first", first, at_least=0)
+        if not isinstance(prefixes, Iterable):
+            raise InputError(f"prefixes must be a sequence of numbers such as (100, 300), but got {prefixes!r}")
         prefixes = sorted({require_integer("a prefix", m) for m in prefixes} - {n})
         if prefixes and prefixes[-1] > n:
             raise InputError(f"prefixes must not exceed n={n}, but got {prefixes[-1]}")
         mask = None if self.mask is None else hashlib.sha256(self.mask.tobytes()).hexdigest()
         run = {**self.draws.describe(), "mask": mask, "n": n, "n0": n0, "first": first, "prefixes": prefixes}
-        saved = Checkpoint(checkpoint, run, every=checkpoint_every)
+        saved = Checkpoint(checkpoint, run, fingerprint=self.draws.fingerprint, every=checkpoint_every)
         state = saved.load() or State("candidate", 0, self.draws.batch_size, {})
         self.draws.batch_size = state.batch_size  # resuming keeps the batch partition
         with progress_bar(n0 + n, "sampling", show=progress) as advance:
@@ -222,7 +227,7 @@ class Sampler:
     def tested(self, labels: torch.Tensor) -> torch.Tensor:
         """The labels of the tested components alone: (B, N)."""
         rows = labels.flatten(1)
-        return rows if self.mask is None else rows[:, torch.from_numpy(self.mask.ravel()).to(rows.device)]
+        return rows if self.mask is None else rows[:, torch.tensor(self.mask.ravel(), device=rows.device)]
 
     def _tensor(self, array: Array) -> torch.Tensor:
         return torch.from_numpy(array).to(self.draws.x.device)

@@ -53,18 +53,29 @@ def require_ready(model: Segmenter, device: torch.device) -> None:
 
 def predict(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
     """The model's labels for each entry of the batch: int64, (B, *components)."""
+    return to_labels(answer(model, batch, seeds), batch)
+
+
+def answer(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
+    """What the model says, as it says it: one tensor, an entry for each of the batch."""
     with torch.no_grad():
         output = model(batch) if seeds is None else model(batch, seeds=list(seeds))  # type: ignore[call-arg]
-        if not isinstance(output, torch.Tensor):
-            raise InputError(
-                f"the model returned {type(output).__name__}, not a tensor of logits or labels: "
-                "wrap it, for example lambda batch: model(batch)['out']"
-            )
-        if output.ndim < 1 or output.shape[0] != batch.shape[0]:
-            raise InputError(
-                f"the model gave shape {tuple(output.shape)} for a batch of {batch.shape[0]}: "
-                "expected logits (B, classes, *components) or labels (B, *components)"
-            )
+    if not isinstance(output, torch.Tensor):
+        raise InputError(
+            f"the model returned {type(output).__name__}, not a tensor of logits or labels: "
+            "wrap it, for example lambda batch: model(batch)['out'], or use segcertify.models.adapt"
+        )
+    if output.ndim < 1 or output.shape[0] != batch.shape[0]:
+        raise InputError(
+            f"the model gave shape {tuple(output.shape)} for a batch of {batch.shape[0]}: "
+            "expected logits (B, classes, *components) or labels (B, *components)"
+        )
+    return output
+
+
+def to_labels(output: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
+    """Labels from logits or labels, in memory of their own."""
+    with torch.no_grad():
         return _from_logits(output, batch) if output.is_floating_point() else _from_labels(output, batch)
 
 
@@ -72,7 +83,8 @@ def _from_logits(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """Arg-max over classes, after upsampling to the input where logits are coarser."""
     if logits.ndim < 2 or 0 in logits.shape:
         raise InputError(f"logits must be (B, classes, *components), but the model gave shape {tuple(logits.shape)}")
-    low, high = torch.aminmax(logits.detach())
+    _require_layout(tuple(logits.shape), tuple(batch.shape[1:]))
+    low, high = torch.aminmax(logits)
     if not (torch.isfinite(low) and torch.isfinite(high)):
         raise InputError(
             "the model gave logits that are not finite (NaN or infinity) for a noisy input: a label from them means "
@@ -87,6 +99,20 @@ def _from_logits(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     return logits.argmax(1)
 
 
+def _require_layout(shape: tuple[int, ...], x: tuple[int, ...]) -> None:
+    """Refuse logits whose axes are surely in another order, or that are no logits."""
+    extent = x[1:] if len(x) in (3, 4) else x[:1]  # image and volume: (C, *extent); points: (points, columns)
+    if shape[1] == 1:
+        raise InputError(
+            f"logits of shape {shape} have one class, so every label would be 0: "
+            "for a binary model return labels, such as (scores > 0)[:, 0]"
+        )
+    if len(shape) == len(extent) + 1 and shape[1:] == extent and len(x) > 2:
+        raise InputError(f"floats of shape {shape} have no class axis: return logits, or integer labels")
+    if len(shape) == len(extent) + 2 and shape[1:-1] == extent and shape[2:] != extent:
+        raise InputError(f"logits of shape {shape} have their classes last: expected (B, classes, *components)")
+
+
 def _from_labels(labels: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """Integer labels, checked."""
     extent = tuple(batch.shape[2:])
@@ -97,7 +123,7 @@ def _from_labels(labels: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
         )
     if labels.is_complex():
         raise InputError(f"labels must be integers, but the model gave {labels.dtype}")
-    labels = labels.long()
+    labels = labels.to(torch.int64, copy=True)
     if labels.numel() and not (labels.min() >= 0 and labels.max() <= LARGEST_LABEL):
         raise InputError(
             f"labels must lie in 0 .. {LARGEST_LABEL}, but the model gave {int(labels.min())} .. {int(labels.max())}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -26,7 +26,8 @@ class Votes:
     Arrays have the components' shape. ``draws`` are the recorded draws as
     intervals of indices, n in all; ``mask`` marks the components to test (all
     by default) and must have been chosen before sampling. ``earlier`` holds the
-    agreement after fewer draws, for `at`.
+    agreement after fewer draws, for `at`; ``fingerprint`` a few of the model's
+    answers, for `merge`. Arrays are copied and read-only.
 
     Adding draws, or trying another seed, after seeing a result is a new claim.
     """
@@ -40,13 +41,15 @@ class Votes:
     input_id: str = ""
     input_shape: tuple[int, ...] | None = None
     input_digest: str = ""
+    fingerprint: tuple[float, ...] = ()
     mask: BoolArray | None = None
     draws: tuple[Interval, ...] = ()
     earlier: Mapping[int, IntArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = require_integer("n", self.n)
-        require_integer("n0", self.n0)
+        object.__setattr__(self, "n", n)
+        object.__setattr__(self, "n0", require_integer("n0", self.n0))
         require_noise(self.noise)
         candidate = _integers("candidate", self.candidate)
         if candidate.size == 0:
@@ -55,13 +58,18 @@ class Votes:
             raise InputError(f"candidate labels must not be negative, but the smallest is {candidate.min()}")
         object.__setattr__(self, "candidate", candidate)
         object.__setattr__(self, "agree", _counts("agree", self.agree, candidate.shape, n))
+        if any(not 0 < m < n for m in self.earlier):
+            raise InputError(f"earlier counts must be of fewer than n={n} draws, but are of {sorted(self.earlier)}")
         earlier = {m: _counts(f"agree after {m} draws", a, candidate.shape, m) for m, a in self.earlier.items()}
         object.__setattr__(self, "earlier", MappingProxyType(earlier))
         if self.mask is not None:
             object.__setattr__(self, "mask", require_mask(self.mask, candidate.shape))
-        object.__setattr__(self, "draws", self.draws or ((0, n),))
-        if sum(stop - start for start, stop in self.draws) != n:
-            raise InputError(f"draws={self.draws} are not n={n} draws")
+        if self.input_shape is not None:
+            object.__setattr__(self, "input_shape", tuple(require_integer("a side", side) for side in self.input_shape))
+        draws = self.draws or ((0, n),)
+        if any(start < 0 or stop <= start for start, stop in draws) or sum(b - a for a, b in draws) != n:
+            raise InputError(f"draws={draws} are not n={n} draws")
+        object.__setattr__(self, "draws", _union(draws, ()))
 
     @property
     def N(self) -> int:
@@ -94,6 +102,8 @@ class Votes:
                 raise InputError(
                     f"votes with different {name} do not merge: {getattr(self, name)!r} and {getattr(other, name)!r}"
                 )
+        if not same_answers(self.fingerprint, other.fingerprint):
+            raise InputError("votes of different models do not merge: their answers to the same probes differ")
         if self.seed is None:
             raise InputError("votes without a seed do not merge: nothing shows that their draws differ")
         if not _same(self.mask, other.mask):
@@ -114,7 +124,7 @@ class Votes:
         header = {
             "n": self.n, "n0": self.n0, "noise": to_plain(self.noise), "seed": self.seed, "input_id": self.input_id,
             "input_shape": self.input_shape, "input_digest": self.input_digest, "draws": self.draws,
-            "earlier": list(self.earlier),
+            "earlier": list(self.earlier), "fingerprint": self.fingerprint,
         }  # fmt: skip
         archive.write(path, kind="votes", version=_VERSION, header=header, arrays=arrays)
 
@@ -125,6 +135,7 @@ class Votes:
         try:
             earlier = {m: arrays[f"agree_{m}"] for m in header.pop("earlier")}
             header["noise"] = from_plain(header["noise"])
+            header["fingerprint"] = tuple(header["fingerprint"])
             header["draws"] = tuple((start, stop) for start, stop in header["draws"])
             header["input_shape"] = None if header["input_shape"] is None else tuple(header["input_shape"])
             return cls(arrays["candidate"], arrays["agree"], mask=arrays.get("mask"), earlier=earlier, **header)
@@ -145,7 +156,21 @@ def require_mask(mask: BoolArray, shape: tuple[int, ...]) -> BoolArray:
         raise InputError(f"mask must be boolean of shape {shape}, but got {mask.dtype} of shape {mask.shape}")
     if not mask.any():
         raise InputError("mask selects no component: there is nothing to certify")
-    return mask
+    return frozen(mask.copy())
+
+
+def frozen(array: Array) -> Array:
+    """The array, read-only from now on: what was counted or chosen must not change."""
+    array.flags.writeable = False
+    return array
+
+
+def same_answers(a: Sequence[float], b: Sequence[float]) -> bool:
+    """Whether two fingerprints may be of one model: nearly all answers alike, up to rounding on other hardware."""
+    if len(a) != len(b):
+        return False
+    close = np.isclose(a, b, rtol=0.01, atol=1e-3 * max(np.abs(a).max(initial=0), 1e-9))
+    return bool(np.mean(close) > 0.98) if close.size else True
 
 
 def _integers(name: str, array: IntArray) -> IntArray:
@@ -155,7 +180,7 @@ def _integers(name: str, array: IntArray) -> IntArray:
     limits = np.iinfo(np.int32)
     if array.size and (array.min() < limits.min or array.max() > limits.max):
         raise InputError(f"{name} must fit in 32 bits, but spans {array.min()} .. {array.max()}")
-    return array.astype(np.int32, copy=False)
+    return frozen(array.astype(np.int32))
 
 
 def _counts(name: str, array: IntArray, shape: tuple[int, ...], n: int) -> IntArray:

@@ -42,6 +42,24 @@ def test_joint_class(sigma, mask, batch_size):
     assert (bound > 0.5) == (mask is not None)  # the entry at 0 fluctuates and spoils the whole map
 
 
+def test_norm():
+    settings = {"noise": sc.Gaussian(0.05), "mask": np.array([True, True, True, False])}
+    l2, linf = (sc.joint_class(signs, X, **settings, norm=norm) for norm in ("l2", "linf"))
+    assert linf.radius == pytest.approx(l2.radius / 2)  # four entries
+    assert linf.norm == "linf"
+
+
+def test_a_model_that_uses_its_memory_again():
+    """Labels from one buffer: the candidate map must not change under the count."""
+    buffer = torch.zeros(64, 4, dtype=torch.long)
+
+    def thrifty(batch):
+        return buffer[: len(batch)].copy_((batch > 0).long())
+
+    settings = {"noise": sc.Gaussian(0.2), "n": 100, "batch_size": 1, "seed": 2}
+    assert sc.joint_class(thrifty, X, **settings).certified == sc.joint_class(signs, X, **settings).certified == 0
+
+
 def test_bad_input():
     for arguments, message in [
         ({"alpha": 0}, "alpha must lie"),

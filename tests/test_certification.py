@@ -1,5 +1,7 @@
 """Certificates from votes: against a slow reading of the paper, and their words and files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
@@ -162,3 +164,30 @@ def test_tau_one_half_is_allowed_and_has_radius_zero():
     certificate = certify_votes(some_votes(), tau=0.5, alpha=0.001)
     assert certificate.radius == 0
     assert certificate.certified > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"radius": 99.0}, "proves a radius of"),
+        ({"radius": float("nan")}, "proves a radius of"),
+        ({"alpha": -5}, "alpha must lie"),
+        ({"N": 0}, "N must be"),
+        ({"guarantee": "sure"}, "unknown guarantee 'sure'"),
+        ({"correction": "bh"}, "'bh' does not give the guarantee 'fwer'"),
+    ],
+)
+def test_a_tampered_certificate_is_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        replace(certify_votes(some_votes(), tau=0.75, alpha=0.001), **changes)
+
+
+def test_a_budget_above_what_is_certified_claims_nothing():
+    votes = Votes(np.array([1, 2, 3]), np.array([100, 60, 60]), n=100, n0=1, noise=Gaussian(0.5))
+    claim = certify_votes(votes, tau=0.75, alpha=0.001, correction="k-fwer", k=3).claim
+    assert "nothing is claimed" in claim
+
+
+def test_a_tau_that_no_n_reaches_warns():
+    with pytest.warns(UserWarning, match=r"can certify nothing .* Lower tau"):
+        assert certify_votes(some_votes(), tau=0.9999999, alpha=0.001).certified == 0

@@ -9,7 +9,7 @@ import segcertify as sc
 from segcertify.streams import DrawStream
 
 NOISE = sc.Gaussian(0.5)
-X = torch.tensor([0.3, -0.1, 0.2])
+X = torch.tensor([0.7, -0.3, -0.1])
 
 
 def classifier(batch):
@@ -33,13 +33,23 @@ def test_certify():
         assert certificate.radius == 0
 
 
-@pytest.mark.parametrize(("n", "alpha"), [(20, 0.001), (400, 0.1), (400, 1e-12)])
-def test_predict(n, alpha):
+@pytest.mark.parametrize("n", [40, 60, 400])
+def test_predict(n):
+    """Two-sided, and among the two most frequent labels only: alphas just around the p-value decide."""
     counts = np.bincount(drawn_labels("agree", n), minlength=4)
     top, second = np.argsort(-counts, kind="stable")[:2]
+    assert counts[top] + counts[second] < n  # a third label occurs
     p = binomtest(int(counts[top]), int(counts[top] + counts[second]), 0.5).pvalue
-    expected = top if p <= alpha else sc.ABSTAIN
-    assert sc.cohen.predict(classifier, X, noise=NOISE, n=n, alpha=alpha) == expected
+    assert 0 < p < 0.9
+    assert sc.cohen.predict(classifier, X, noise=NOISE, n=n, alpha=p * 1.001) == top
+    assert sc.cohen.predict(classifier, X, noise=NOISE, n=n, alpha=p * 0.999) == sc.ABSTAIN
+
+
+def test_norm_and_n0():
+    l2, linf = (sc.cohen.certify(classifier, X, noise=NOISE, n=4000, n0=77, alpha=0.1, norm=m) for m in ("l2", "linf"))
+    assert l2.radius > 0
+    assert linf.radius == pytest.approx(l2.radius / np.sqrt(3))
+    assert (linf.norm, linf.n0, linf.n) == ("linf", 77, 4000)
 
 
 def test_a_sure_classifier():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,7 +54,9 @@ def recorded(noise=NOISE, **arguments):
         seen.append(batch.clone())
         return stripes(batch)
 
-    votes = sc.sample(model, image(), noise=noise, **arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Draws, "_verify", lambda *arguments: None)  # it looks at two draws again
+        votes = sc.sample(model, image(), noise=noise, **arguments)
     return votes, torch.cat(seen)
 
 
@@ -199,7 +202,7 @@ class Script:
 
 
 def test_ties_go_to_the_lowest_label():
-    probes = [0] * 4
+    probes = [0] * 6
     votes = sc.sample(Script([*probes, 3, 1, 1, 3, 1, 1, 3]), image(), noise=NOISE, n=3, n0=4, batch_size=2)
     assert votes.candidate.tolist() == [1, 1, 1, 1]
     assert votes.agree.tolist() == [2, 2, 2, 2]
@@ -218,6 +221,9 @@ def test_numpy_inputs_and_noncontiguous_inputs_give_the_same_votes():
     x = image()
     reference = sc.sample(stripes, x, noise=NOISE, n=20)
     assert same(reference, sc.sample(stripes, x.numpy(), noise=NOISE, n=20))
+    odd = x.numpy().astype(">f4")[:, ::-1][:, ::-1]  # big-endian, and once with negative strides
+    assert same(reference, sc.sample(stripes, odd, noise=NOISE, n=20))
+    assert sc.sample(stripes, x.numpy()[::-1], noise=NOISE, n=20).n == 20
     swapped = x.permute(2, 1, 0).contiguous().permute(2, 1, 0)
     assert same(reference, sc.sample(stripes, swapped, noise=NOISE, n=20))
 
@@ -236,6 +242,7 @@ def test_random_models_get_a_seed_per_draw():
     votes = sc.sample(Dice(), image(), noise=NOISE, n=60, n0=9, batch_size=7)
     assert same(votes, sc.sample(Dice(), image(), noise=NOISE, n=60, n0=9, batch_size=60))
     assert 0.2 < votes.agree.mean() / 60 < 0.5
+    assert ((votes.agree > 3) & (votes.agree < 42)).all()  # Bin(60, 1/3): beyond with probability below 1e-6 each
 
 
 def test_mask_chooses_what_is_tested():
@@ -330,12 +337,49 @@ def test_an_interrupted_run_resumes_to_the_same_votes(tmp_path, after):
     assert same(whole, sc.sample(stripes, image(), **settings, checkpoint=path))  # a finished one returns at once
 
 
+def test_resuming_keeps_the_batch_partition(tmp_path):
+    settings = {"noise": NOISE, "n": 40, "n0": 8, "checkpoint": tmp_path / "r", "checkpoint_every": 0}
+    sizes = []
+
+    def mortal(batch):
+        sizes.append(len(batch))
+        if len(sizes) == 9:
+            raise KilledError
+        return stripes(batch)
+
+    with pytest.raises(KilledError):
+        sc.sample(mortal, image(), **settings, batch_size=4)
+    sizes[:] = [0] * 9
+    sc.sample(mortal, image(), **settings, batch_size=16)
+    assert {*sizes[9:]} == {2, 4}  # probes and one more look have 2
+
+
+def test_models_that_resume_or_merge_must_be_the_same(tmp_path):
+    """Candidates agree, probabilities do not: a model's answers to the probes tell them apart."""
+    x, settings = torch.zeros(40), {"noise": NOISE, "n": 50, "n0": 5}
+
+    def sure(batch):
+        return torch.stack([torch.zeros_like(batch), torch.ones_like(batch)], 1)
+
+    def unsure(batch):
+        return torch.stack([torch.zeros_like(batch), batch + 0.2], 1)
+
+    first = sc.sample(sure, x, **settings, checkpoint=tmp_path / "r")
+    with pytest.raises(sc.InputError, match="was written with another model"):
+        sc.sample(unsure, x, **settings, checkpoint=tmp_path / "r")
+    with pytest.raises(sc.InputError, match="votes of different models do not merge"):
+        first.merge(replace(sc.sample(unsure, x, **settings, first=50), candidate=first.candidate))
+    assert first.merge(sc.sample(sure, x, **settings, first=50)).n == 100
+
+
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     path = tmp_path / "resume.safetensors"
     base = {"noise": NOISE, "n": 20, "n0": 4, "checkpoint": path}
     sc.sample(stripes, image(), **base)
     for changes, name in [
         ({"n": 21}, "n is 20"),
+        ({"first": 5}, "first is 0"),
+        ({"prefixes": (3,)}, r"prefixes is \[\]"),
         ({"seed": 3}, "seed is 0"),
         ({"noise": sc.Gaussian(0.5)}, "noise is"),
         ({"input_id": "b"}, "input_id is"),
@@ -345,7 +389,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
             sc.sample(stripes, image(), **(base | changes))
     with pytest.raises(sc.InputError, match="its input is"):
         sc.sample(stripes, image(1), **base)
-    with pytest.raises(sc.InputError, match=r"its model \(its labels at the probe draws\)"):
+    with pytest.raises(sc.InputError, match="was written with another model"):
         sc.sample(lambda b: stripes(b + 0.1), image(), **base)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(sc.InputError, match="not a checkpoint file, or is truncated"):
@@ -431,9 +475,19 @@ def nan_model(batch):
         (lambda b: b.repeat(1, 1, 2, 2), image(), r"logits of size \(24, 32\) are finer than the input's \(12, 16\)"),
         (lambda b: stripes(b) - 30, image(), r"labels must lie in 0 .. 32766, but the model gave -"),
         (lambda b: stripes(b)[:, :0], image(), "no components"),
-        (Conv().eval(), image()[None], r"failed on a batch of shape \(2, 1, 3, 12, 16\).*without a batch axis"),
-        (lambda b: stripes(b + torch.rand(1)), image(), "two different answers to the same noisy input"),
-        (lambda b: stripes(b - b.mean()), image(), "two different answers to the same noisy input"),
+        (Conv().eval(), image()[None], r"failed when called .* of shape \(2, 1, 3, 12, 16\).*without a batch axis"),
+        (lambda b: stripes(b + torch.rand(1)), image(), "different answers to the same noisy input"),
+        (lambda b: stripes(b - b.mean()), image(), "different answers to the same noisy input"),
+        (lambda b: stripes(b[:1].expand_as(b)), image(), "different answers to the same noisy input"),
+        (lambda b: stripes(b if len(b) < 3 else b[:1].expand_as(b)), image(), "different answers to the same noisy"),
+        (lambda b: torch.stack([b, 1 - b + b.mean()], 1), image(), "different answers to the same noisy input"),
+        (lambda b: b.mean(1, keepdim=True), image(), "have one class, so every label would be 0"),
+        (lambda b: b.mean(1), image(), "have no class axis: return logits, or integer labels"),
+        (lambda b: b.permute(0, 2, 3, 1), image(), "have their classes last"),
+        (lambda b: b, torch.rand(50, 3), "have their classes last"),
+        (stripes, [1.0, "a"], "x must be a tensor or an array of floats, but got list"),
+        (stripes, None, "x must be a tensor or an array of floats"),
+        (stripes, image().to_sparse(), "x must be dense"),
         (stripes, (image() * 255).to(torch.uint8), "x must hold floats, but got torch.uint8: for 8-bit images divide"),
         (stripes, image() / 0, "x has 576 entries that are NaN or infinite"),
         (stripes, torch.zeros(3, 0), "x is empty"),
@@ -453,6 +507,11 @@ def test_bad_models_and_inputs(model, x, message):
         ({"seed": -1}, "seed must be"),
         ({"batch_size": 0}, "batch_size must be"),
         ({"first": -1}, "first must be"),
+        ({"prefixes": 5}, "prefixes must be a sequence"),
+        ({"device": "gpu"}, "device must be such as 'cpu' or 'cuda'"),
+        ({"noise": sc.Gaussian}, "noise must be a noise such as Gaussian"),
+        ({"checkpoint": "/"}, "it is a folder"),
+        ({"checkpoint": "/proc/none/file"}, "cannot write /proc/none/file"),
         ({"prefixes": (101,)}, "prefixes must not exceed n=100, but got 101"),
         ({"mask": np.ones((2, 2), bool)}, r"mask must be boolean of shape \(3, 12, 16\)"),
         ({"noise": 0.25}, "noise must be a noise"),
@@ -468,12 +527,16 @@ def test_bad_settings(arguments, message):
 def test_nan_that_comes_late_is_still_caught():
     """A model that breaks for rare noise only, long after the probe."""
 
+    calls = []
+
     def rare(batch):
+        calls.append(len(batch))
         logits = torch.stack([batch, -batch], 1)
-        return torch.where(batch[:, None] > 1.6, float("nan"), logits)
+        return torch.where(batch[:, None] > 1.9, float("nan"), logits)
 
     with pytest.raises(sc.InputError, match="not finite"):
-        sc.sample(rare, image(), noise=NOISE, n=400)
+        sc.sample(rare, image(), noise=NOISE, n=4000, batch_size=4)
+    assert len(calls) > 6  # the probe and the first batches went well
 
 
 def test_certify_refuses_an_n_that_certifies_nothing_before_sampling():
@@ -485,20 +548,25 @@ def test_certify_refuses_an_n_that_certifies_nothing_before_sampling():
 
     with pytest.raises(sc.InputError, match=r"n=20 can certify nothing at tau=0.75.* Use n >= 47"):
         sc.certify(model, image(), sigma=0.25, n=20)
-    assert len(calls) == 2  # the probes
+    assert len(calls) == 3  # the probes
     for arguments, message in [
         ({"tau": 0.4}, "tau must lie"),
         ({"alpha": 2}, "alpha must lie"),
         ({"norm": "l1"}, "proves nothing in norm='l1'"),
         ({"noise": NOISE}, "needs sigma, or a noise, and not both"),
         ({"correction": "k-fwer"}, "needs k"),
+        ({"correction": ["holm"]}, "unknown correction"),
+        ({"correction": lambda counts, p, alpha: None}, "the count that <lambda> certifies must be an integer"),
+        ({"save_votes": "/"}, "it is a folder"),
     ]:
         with pytest.raises(sc.InputError, match=message):
             sc.certify(stripes, image(), **({"sigma": 0.25} | arguments))
 
 
 def test_certify_is_sample_then_certify_votes(tmp_path):
-    votes = sc.sample(stripes, image(), noise=sc.Gaussian(0.05), n=100, n0=10, seed=3)
+    mask = np.random.default_rng(0).random((3, 12, 16)) < 0.7
+    run = {"n": 100, "n0": 12, "seed": 3, "input_id": "a", "mask": mask}
+    votes = sc.sample(stripes, image(), noise=sc.Gaussian(0.05), **run)
     expected = sc.certify_votes(votes, tau=0.8, alpha=0.01, correction="bonferroni")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -508,11 +576,13 @@ def test_certify_is_sample_then_certify_votes(tmp_path):
             sigma=0.05,
             tau=0.8,
             alpha=0.01,
-            seed=3,
             correction="bonferroni",
             save_votes=tmp_path / "v",
+            checkpoint=tmp_path / "c",
+            **run,
         )
-    assert 0 < expected.certified < 576
+    assert 0 < expected.certified < mask.sum()
+    assert (tmp_path / "c").exists()
     assert certificate.labels.tolist() == expected.labels.tolist()
     assert repr(certificate) == repr(expected)
     assert same(sc.Votes.load(tmp_path / "v"), votes)

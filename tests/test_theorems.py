@@ -14,6 +14,7 @@ import torch
 from scipy import special
 
 import segcertify as sc
+from segcertify.draws import Draws
 from segcertify.noise.rotation import heat_kernel_angle, rotation_matrix
 from segcertify.stats.binomial import lower_bounds, p_values
 from segcertify.stats.correction import procedure
@@ -33,6 +34,11 @@ def below(thresholds):
 def shared_below(thresholds):
     """The same from the first entry alone: all components depend on one number, perfectly dependent."""
     return lambda batch: (batch[:, :1] > -thresholds).long()
+
+
+def difference_below(thresholds):
+    """Label 1 where the difference of neighbours, over sqrt(2), exceeds -threshold_i: half-spaces across entries."""
+    return lambda batch: ((batch - batch.roll(1, -1)) / math.sqrt(2) > -thresholds).long()
 
 
 def angle_below(thresholds):
@@ -55,6 +61,7 @@ VECTOR, CIRCLE = torch.zeros(N, dtype=torch.float64), torch.tensor([[1.0, 0.0, 0
 CASES = {
     "gaussian, independent": (sc.Gaussian(0.25), VECTOR, below),
     "gaussian, dependent": (sc.Gaussian(0.25), VECTOR, shared_below),
+    "gaussian, across entries": (sc.Gaussian(0.25), VECTOR, difference_below),
     "gaussian, channels": (sc.Gaussian(0.25, channels=tuple(range(N))), VECTOR, below),
     "laplace, independent": (sc.Laplace(0.5), VECTOR, below),
     "laplace, dependent": (sc.Laplace(0.5), VECTOR, shared_below),
@@ -95,7 +102,7 @@ def test_the_radius_is_tight_for_half_spaces(case):
     noise, x, segmenter = CASES[case]
     p = np.full(N, 0.9)
     truth, radius = margins(noise, p), float(noise.radius(0.9))
-    assert radius <= truth[0] <= radius * (1 + 1e-8)
+    assert radius <= truth[0] <= radius * (1 + 3e-7)
     model = segmenter(torch.from_numpy(truth))
     for shift, stays in [(radius * 0.9, True), (truth[0] * 1.1, False)]:
         if isinstance(noise, sc.AxisRotation):
@@ -103,6 +110,8 @@ def test_the_radius_is_tight_for_half_spaces(case):
         else:
             moved = x.clone()
             moved[0] -= shift  # an l1 and l2 perturbation of that size
+            if segmenter is difference_below:
+                moved[0], moved[-1] = -shift / math.sqrt(2), shift / math.sqrt(2)
         streams = [DrawStream(1, "", "agree", j) for j in range(4000)]
         rate = model(noise.draw(moved, streams))[:, 0].double().mean()
         assert (rate > 0.5) == stays, rate  # 0.1 of the radius is more than 5 standard errors of 0.008
@@ -179,7 +188,7 @@ def test_benjamini_hochberg_controls_the_expected_proportion():
     assert np.mean(proportions) > 0  # it does make errors: a weaker claim
 
 
-def test_planted_shared_noise_is_caught(rate_exceeds):
+def test_planted_shared_noise_is_caught(rate_exceeds, monkeypatch):
     """The released SegCertify sampler repeats one noisy image over each batch: the same check must fail.
 
     (Repeated in small batches too, it is refused by the probe before any sampling.)
@@ -195,8 +204,10 @@ def test_planted_shared_noise_is_caught(rate_exceeds):
     class Always(Repeating):
         smallest = 2
 
+    monkeypatch.setattr(Draws, "_verify", lambda *arguments: None)  # which would refuse it at the first large batch
+
     model = below(torch.full((N,), 0.25 * special.ndtri(TAU - JUST_BELOW), dtype=torch.float64))
-    with pytest.raises(sc.InputError, match="two different answers to the same noisy input"):
+    with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
         sc.sample(model, VECTOR, noise=Always(0.25))
     false = {}
     for noise in (Repeating(0.25), sc.Gaussian(0.25)):
@@ -243,7 +254,7 @@ def test_cohens_certify_and_predict(rate_exceeds):
 
 def test_joint_and_indiv_class_hold(rate_exceeds):
     """Whole maps at the boundary: the radius exceeds the true one in at most alpha of 300 runs."""
-    p = np.array([0.97, 0.98, 0.99])
+    p = np.array([0.9, 0.9, 0.9])
     truth = 0.25 * special.ndtri(p)
     model = below(torch.from_numpy(truth))
     joint_truth = 0.25 * special.ndtri(p.prod())  # a lower bound on the joint map's true radius
@@ -289,13 +300,14 @@ def test_rotation_radius_against_the_exact_adversary(sigma, tau):
     A radius that is 10 % too large is caught for narrow noise, where the bound is nearly tight.
     """
     rng = np.random.default_rng(int(1000 * sigma * tau))
-    at_identity, at_adversary = rotations(rng, sigma, 40_000), rotations(rng, sigma, 40_000)
+    count, spread = 80_000, 1.1  # above the standard deviation of sqrt(count) (kept - 1/2), threshold included: 1.01
+    at_identity, at_adversary = rotations(rng, sigma, count), rotations(rng, sigma, count)
     outcome = {}
     for factor in (1.0, 1.1):
         adversary = rotation_matrix(np.array([0.0, 0.0, 1.0]), factor * float(sc.Rotation(sigma).radius(tau)))
         threshold = np.quantile(likelihood_ratio(at_identity, sigma, adversary), 1 - tau)
         kept = (likelihood_ratio(at_adversary @ adversary, sigma, adversary) >= threshold).mean()
-        outcome[factor] = (kept - 0.5) * math.sqrt(40_000) / math.sqrt(0.25 + tau * (1 - tau) * 2)
+        outcome[factor] = (kept - 0.5) * math.sqrt(count) / spread
     assert outcome[1.0] > -5, outcome
     if sigma <= 0.5:
         assert outcome[1.1] < -5, outcome

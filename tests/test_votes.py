@@ -153,11 +153,31 @@ def test_votes_without_a_seed_do_not_merge():
         ({"mask": np.zeros((2, 2), bool)}, "selects no component"),
         ({"mask": np.ones((2, 2))}, "mask must be boolean"),
         ({"draws": ((0, 99),)}, "are not n=100 draws"),
+        ({"draws": ((0, 50), (0, 50))}, "share draws"),
+        ({"draws": ((150, 100), (0, 150))}, "are not n=100 draws"),
+        ({"earlier": {200: np.zeros((2, 2), int)}}, "must be of fewer than n=100 draws"),
+        ({"input_shape": (0, 2)}, "a side must be an integer not less than 1"),
+        ({"candidate": np.full((2, 2), 2**40)}, "must fit in 32 bits"),
     ],
 )
 def test_bad_votes(changes, message):
     with pytest.raises(InputError, match=message):
         votes(**changes)
+
+
+def test_votes_are_copies_that_do_not_change(tmp_path):
+    agree, mask = np.full((2, 2), 60, np.int32), np.ones((2, 2), bool)
+    made = votes(agree=agree, mask=mask, n=np.int64(100))
+    agree[:], mask[:] = 100, False
+    assert made.agree.tolist() == [[60, 60], [60, 60]]
+    assert made.N == 4
+    with pytest.raises(ValueError, match="read-only"):
+        made.agree[0, 0] = 1
+    made.save(tmp_path / "v")
+    assert Votes.load(tmp_path / "v").draws == ((0, 100),)
+    votes(draws=((7, 107),), fingerprint=(0.5, 2.0)).save(tmp_path / "w")
+    assert Votes.load(tmp_path / "w").draws == ((7, 107),)
+    assert Votes.load(tmp_path / "w").fingerprint == (0.5, 2.0)
 
 
 def test_repr_says_what_they_are():

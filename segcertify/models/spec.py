@@ -15,6 +15,7 @@ from segcertify.models.exported import load_pt2, load_torchscript
 from segcertify.models.hrnet import load_hrnet
 from segcertify.models.huggingface import load_huggingface
 from segcertify.models.multiscale import MultiScale, setting
+from segcertify.models.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from segcertify.models.onnx import load_onnx
 
 Options = dict[str, str]
@@ -45,7 +46,7 @@ def load(spec: str) -> nn.Module:
     options = _parse(spec, text)
     scale = setting(options.pop("scale")) if "scale" in options else None
     model = _LOADERS[scheme](target, options)
-    mean, std = (_numbers(options, name) for name in NORMALISATION)
+    mean, std = _normalisation(options)
     if options:
         raise InputError(f"{spec}: {scheme} takes no option {', '.join(options)}")
     adapted = adapt(model, mean=mean, std=std)
@@ -56,13 +57,14 @@ def load(spec: str) -> nn.Module:
 
 def _from_hrnet(target: str, options: Options) -> nn.Module:
     """HRNetV2 from its weights."""
-    given = {name: value for name in NORMALISATION if (value := _numbers(options, name)) is not None}
-    return load_hrnet(target, width=_integer(options, "width"), classes=_integer(options, "classes"), **given)
+    mean, std = _normalisation(options)
+    width, classes = _integer(options, "width"), _integer(options, "classes")
+    return load_hrnet(target, width=width, classes=classes, mean=mean or IMAGENET_MEAN, std=std or IMAGENET_STD)
 
 
 def _from_huggingface(target: str, options: Options) -> nn.Module:
     """A folder or hub id of Hugging Face."""
-    mean, std = (_numbers(options, name) for name in NORMALISATION)
+    mean, std = _normalisation(options)
     return load_huggingface(target, revision=options.pop("revision", None), mean=mean, std=std)
 
 
@@ -138,6 +140,14 @@ def _integer(options: Options, name: str) -> int | None:
     if value is not None and not value.isdigit():
         raise InputError(f"{name} must be a positive integer, but got {value!r}")
     return None if value is None else int(value)
+
+
+def _normalisation(options: Options) -> tuple[list[float] | None, list[float] | None]:
+    """mean and std, both or neither."""
+    mean, std = (_numbers(options, name) for name in NORMALISATION)
+    if (mean is None) != (std is None):
+        raise InputError("a normalisation needs both mean and std, for example ?mean=0.5,0.5,0.5&std=0.5,0.5,0.5")
+    return mean, std
 
 
 def _numbers(options: Options, name: str) -> list[float] | None:

@@ -19,13 +19,15 @@ NOISES: dict[str, type[Noise]] = {cls.__name__: cls for cls in (Gaussian, Laplac
 
 def require_noise(noise: Noise) -> Noise:
     """The noise, if it is one."""
-    if not isinstance(noise, (*NOISES.values(), Noise)):  # the protocol last: it is slow
+    if isinstance(noise, type) or not isinstance(noise, (*NOISES.values(), Noise)):  # the protocol last: it is slow
         raise InputError(f"noise must be a noise such as Gaussian(0.25), but got {noise!r}")
     return noise
 
 
 def to_plain(noise: Noise) -> dict[str, Any]:
     """The noise as plain values, for a file's header."""
+    if type(noise).__name__ not in NOISES:
+        raise InputError(f"{noise!r} cannot be written to a file: only {', '.join(NOISES)} can be read back")
     return {"type": type(noise).__name__, **dataclasses.asdict(noise)}
 
 

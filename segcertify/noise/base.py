@@ -10,7 +10,6 @@ import numpy as np
 
 from segcertify.arrays import FloatArray
 from segcertify.errors import InputError
-from segcertify.stats.binomial import ROUNDING
 
 Tensor = Any  # a torch.Tensor; this layer does not import torch
 Probability = float | FloatArray
@@ -56,9 +55,13 @@ class Noise(Protocol):
         """The perturbations that a certificate speaks of, in words."""
 
 
+RADIUS_ROUNDING = 2.0**-22
+"""Radii go down by this relative margin: single precision may scale noise by up to 2^-24 less than asked."""
+
+
 def round_down(radius: Probability) -> FloatArray:
-    """The radius, clipped at 0 and lowered by more than the error of its computation."""
-    return np.asarray(np.maximum(radius, 0.0) * (1 - ROUNDING))
+    """The radius, clipped at 0 and lowered by more than the error of its computation and of the noise's scale."""
+    return np.asarray(np.maximum(radius, 0.0) * (1 - RADIUS_ROUNDING))
 
 
 def above_half(p: Probability) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scipy import special
@@ -32,6 +32,8 @@ class Gaussian:
         object.__setattr__(self, "sigma", require_positive("sigma", self.sigma))
         object.__setattr__(self, "axis", require_integer("axis", self.axis, at_least=-16))
         if self.channels is not None:
+            if not isinstance(self.channels, Iterable):
+                raise InputError(f"channels must be a sequence of numbers such as (0, 1, 2), but got {self.channels!r}")
             channels = tuple(require_integer("a channel", c, at_least=0) for c in self.channels)
             if not channels or len(set(channels)) != len(channels):
                 raise InputError(f"channels must be different and at least one, but got {self.channels!r}")

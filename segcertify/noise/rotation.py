@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +40,8 @@ class AxisRotation:
             if self.axis not in AXES:
                 raise InputError(f"axis must be 'x', 'y', 'z' or three numbers, but got {self.axis!r}")
         else:
+            if not isinstance(self.axis, Iterable):
+                raise InputError(f"axis must be 'x', 'y', 'z' or three numbers, but got {self.axis!r}")
             axis = tuple(require_finite("axis", a) for a in self.axis)
             if len(axis) != 3 or not any(axis):
                 raise InputError(f"axis must be 'x', 'y', 'z' or three numbers, not all 0, but got {self.axis!r}")
@@ -64,7 +66,7 @@ class AxisRotation:
         _vectors(input_shape, self.vectors)
 
     def threat(self, norm: str) -> str:
-        return f"rotation angle (radians) about the axis {self.axis}"
+        return f"rotation angle (radians) about the axis {self.axis}{_turned(self.vectors)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,11 +116,12 @@ class Rotation:
         _vectors(input_shape, self.vectors)
 
     def threat(self, norm: str) -> str:
-        return "rotation angle (radians) about any axis"
+        return f"rotation angle (radians) about any axis{_turned(self.vectors)}"
 
 
 def rotation_matrix(axis: FloatArray, angle: float) -> FloatArray:
     """The rotation by ``angle`` about ``axis`` (Rodrigues' formula), as a 3 x 3 matrix."""
+    axis = axis / np.abs(axis).max()  # so that the norm neither overflows nor vanishes
     x, y, z = axis / np.linalg.norm(axis)
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     turn: FloatArray = np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
@@ -146,6 +149,11 @@ def heat_kernel_angle(u: float | FloatArray, sigma: float) -> FloatArray:
         below = heat_kernel_cdf(middle, sigma) < u
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.asarray((low + high) / 2)
+
+
+def _turned(vectors: int | None) -> str:
+    """What a rotation turns, for a claim."""
+    return " (all column triples turn)" if vectors is None else f" (of the columns, the first {3 * vectors} turn)"
 
 
 def _require_vectors(vectors: int | None) -> None:

@@ -55,6 +55,10 @@ def lower_bounds(n: int, alpha: float) -> FloatArray:
     n = require_integer("n", n)
     alpha = require_probability("alpha", alpha)
     k = np.arange(1, n + 1)
-    bound = np.append(0.0, special.betaincinv(k, n - k + 1, alpha) * (1 - ROUNDING))
+    bound = np.nan_to_num(special.betaincinv(k, n - k + 1, alpha), nan=1.0) * (1 - ROUNDING)
+    for step in 1e-6 * 2.0 ** np.arange(20):  # the inverse is off for extreme alpha: down until the p-value agrees
+        high = ~(special.betainc(k, n - k + 1, bound) <= alpha)
+        bound[high] -= step * np.minimum(bound[high], 1 - bound[high])
+    bound = np.append(0.0, np.where(special.betainc(k, n - k + 1, bound) <= alpha, bound, 0.0))
     bound.flags.writeable = False
     return bound

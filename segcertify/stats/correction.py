@@ -117,7 +117,7 @@ def procedure(correction: str | Correction, *, k: int | None = None, b: int | No
 
     ``k`` belongs to ``"k-fwer"``; an error budget ``b`` is k = b + 1.
     """
-    if correction == K_FWER:
+    if isinstance(correction, str) and correction == K_FWER:
         if (k is None) == (b is None):
             raise InputError("correction='k-fwer' needs k, or an error budget b (k = b + 1), and not both")
         errors = require_integer("k", k) if k is not None else require_integer("b", b or 0, at_least=0) + 1
@@ -125,7 +125,17 @@ def procedure(correction: str | Correction, *, k: int | None = None, b: int | No
     if k is not None or b is not None:
         raise InputError(f"k and b belong to correction='k-fwer', not to {correction!r}")
     if callable(correction):
-        return Procedure(getattr(correction, "__name__", repr(correction)), correction, "custom")
-    if correction not in PROCEDURES:
+        return _custom(correction)
+    if not isinstance(correction, str) or correction not in PROCEDURES:
         raise InputError(f"unknown correction {correction!r}: use one of {', '.join(NAMES)}, or a function")
     return PROCEDURES[correction]
+
+
+def _custom(function: Correction) -> Procedure:
+    """A user's own function, its answer checked: a count, above which nothing is certified that the table lacks."""
+    name = getattr(function, "__name__", repr(function))
+
+    def threshold(counts: Histogram, p: FloatArray, alpha: float) -> int:
+        return require_integer(f"the count that {name} certifies", function(counts, p, alpha), at_least=0)
+
+    return Procedure(name, threshold, "custom")

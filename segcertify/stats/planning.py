@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,13 +99,21 @@ def smallest_n(N: int, tau: float, alpha: float, chosen: Procedure) -> int:
     return high
 
 
+def advice(N: int, tau: float, alpha: float, chosen: Procedure) -> str:
+    """Which n would do, for a message."""
+    try:
+        return f"Use n >= {smallest_n(N, tau, alpha, chosen)}."
+    except InputError:
+        return "Lower tau."
+
+
 def require_certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int) -> None:
     """Refuse an n with which everything would abstain, and say which n would do."""
-    if not certifiable(N, tau, alpha, chosen, n):
+    if chosen.guarantee != "custom" and not certifiable(N, tau, alpha, chosen, n):
         raise InputError(
             f"n={n} can certify nothing at tau={tau:g}, alpha={alpha:g} over {N} components ({chosen.name}): "
             f"even if all draws agree, the p-value is {best_p_value(n, tau):.1e}. "
-            f"Use n >= {smallest_n(N, tau, alpha, chosen)}."
+            f"{advice(N, tau, alpha, chosen)}"
         )
 
 
@@ -115,8 +124,11 @@ def _certified_together(N: int, p: float, alpha: float, chosen: Procedure) -> bo
 
 def _tolerated(N: int, tau: float, alpha: float, chosen: Procedure, n: int) -> int | None:
     """The most disagreeing draws, the same for all components, that still certify them."""
-    certified = [_certified_together(N, p, alpha, chosen) for p in p_values(n, tau)]
-    return n - certified.index(True) if certified[-1] else None
+    table = p_values(n, tau)
+    least = bisect_left(
+        range(n + 1), True, key=lambda count: _certified_together(N, float(table[count]), alpha, chosen)
+    )
+    return n - least if least <= n else None
 
 
 def _expected_fraction(

@@ -65,6 +65,7 @@ def test_common_options(same_votes):
         (f"python:{__name__}:make?width=3&width=4", "gives an option twice"),
         ("hrnet:gone.pth", r"no checkpoint at gone\.pth"),
         ("hrnet:gone.pth?width=wide", "width must be a positive integer, but got 'wide'"),
+        ("hrnet:gone.pth?std=1,1,1", "needs both mean and std"),
         ("torchscript:gone.pt", r"no file at gone\.pt"),
         ("pt2:gone.pt2", r"no file at gone\.pt2"),
         ("onnx:gone.onnx", r"no file at gone\.onnx"),

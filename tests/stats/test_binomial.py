@@ -53,21 +53,35 @@ def test_lower_bounds_are_scipys(n, alpha):
         assert lower_bounds(n, alpha)[k] == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
+def exact_tail(n, k, p):
+    """P(Bin(n, p) >= k) for k above the mean, in 50 digits."""
+    term = mpmath.binomial(n, k) * p**k * (1 - p) ** (n - k)
+    tail = mpmath.mpf(0)
+    for j in range(k, n + 1):
+        tail += term
+        term *= (n - j) * p / ((j + 1) * (1 - p))
+        if term < tail * mpmath.mpf(10) ** -40:
+            break
+    return tail
+
+
 @pytest.mark.parametrize("n", [1, 10, 100, 1000, 100_000])
 @pytest.mark.parametrize("alpha", [0.1, 0.001, 4.8e-10])
 def test_lower_bounds_are_rounded_down(n, alpha):
     """At the bound itself, k or more agreeing draws have probability at most alpha: exactly, in 50 digits."""
     for k in sorted({1, max(1, n // 2), max(1, n - 2), n}):
-        bound = mpmath.mpf(lower_bounds(n, alpha)[k])
-        term = mpmath.binomial(n, k) * bound**k * (1 - bound) ** (n - k)
-        tail = mpmath.mpf(0)
-        for j in range(k, n + 1):
-            tail += term
-            term *= (n - j) * bound / ((j + 1) * (1 - bound))
-            if term < tail * mpmath.mpf(10) ** -40:
-                break
-        assert tail <= alpha
-        assert tail > alpha * (1 - 1e-4)
+        tail = exact_tail(n, k, mpmath.mpf(lower_bounds(n, alpha)[k]))
+        assert alpha * (1 - 1e-4) < tail <= alpha
+
+
+@pytest.mark.parametrize(("n", "alpha"), [(100, 1e-200), (10**6, 1e-100), (1000, 1e-300), (5, 1e-308)])
+def test_lower_bounds_at_extremes(n, alpha):
+    """Where SciPy's inverse fails: a valid bound, if not the best one."""
+    bounds = lower_bounds(n, alpha)
+    assert ((bounds >= 0) & (bounds < 1)).all()
+    for k in sorted({max(1, int(n * 0.999)), n - 1, n}):
+        if bounds[k] > 0:
+            assert exact_tail(n, k, mpmath.mpf(bounds[k])) <= alpha
 
 
 @given(st.integers(1, 400), st.floats(0.5, 0.995), st.floats(1e-12, 0.5))
