@@ -153,13 +153,16 @@ class Draws:
         return output, batch
 
     def _verify(self, phase: Phase, index: int, labels: torch.Tensor) -> None:
-        """Once, at the real batch size: the last draw of a batch gets the same labels in a small batch."""
+        """Once, at the real batch size: the last draw of a batch gets the same labels in a small batch.
+
+        Rounding in a batch of another size may move a few near ties, but less than the noise of another draw does.
+        """
         if self._verified or len(labels) <= 2:
             return
         self._verified = True
-        again = self._labels(phase, [index, index - 1])[0]
-        changed = int((again != labels[-1]).sum())
-        if changed > 0.01 * again.numel():  # a few near ties may fall otherwise in a batch of another size
+        again, other = self._labels(phase, [index, index - 1])
+        changed, noisy = int((again != labels[-1]).sum()), int((again != other).sum())
+        if changed > 0.5 * noisy + 0.001 * again.numel():
             raise InputError(_CHANGED.format(changed=f"{changed} of {again.numel()} labels"))
 
 
