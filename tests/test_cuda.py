@@ -138,3 +138,27 @@ def test_full_size_frames():
     votes = sc.sample(model, x, noise=sc.Gaussian(0.25), n=20, n0=4, batch_size=4)
     assert votes.candidate.shape == (1024, 2048)
     assert torch.cuda.max_memory_allocated() < 30 * 2**30
+
+
+@pytest.mark.filterwarnings("default")
+def test_models_on_the_gpu(tmp_path):
+    """HRNet, scales, bf16 and an exported program give the votes of the plain model, but for a few near ties."""
+    from segcertify.models import MultiScale, load, with_precision
+    from segcertify.models.hrnet import Architecture, HRNet
+
+    torch.manual_seed(0)
+    model = HRNet(Architecture(width=8, classes=5, blocks=1, modules=(1, 1, 1))).eval()
+    batch = torch.export.Dim("batch", min=1, max=64)
+    program = torch.export.export(model, (torch.rand(2, 3, 64, 96),), dynamic_shapes=({0: batch},))
+    torch.export.save(program, tmp_path / "a.pt2")
+    x, settings = an_input((3, 64, 96)), {"noise": sc.Gaussian(0.25), "n": 20, "n0": 5, "device": "cuda"}
+    reference = sc.sample(model.cuda(), x, **settings)
+    for other in (
+        load(f"pt2:{tmp_path / 'a.pt2'}").cuda(),
+        MultiScale(model, [1.0]).eval(),
+        with_precision(model, "bf16"),
+    ):
+        votes = sc.sample(other, x, **settings)
+        assert (votes.candidate != reference.candidate).mean() < 0.1
+    scaled = sc.sample(MultiScale(model, [0.5, 1.0, 1.5], flip=True).eval(), x, **settings)
+    assert scaled.candidate.shape == (64, 96)

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.export.passes import move_to_device_pass
 
 from segcertify.errors import InputError
 from segcertify.models.adapters import Adapted, adapt
@@ -77,11 +78,21 @@ class ExportedProgram(nn.Module):
         self.extent = tuple(side if isinstance(side, int) else None for side in shape[1:])
         self.least, self.most = _bounds(shape[0], program.range_constraints)
         self.program = adapt(program.module(), output=output)
+        self._source, self._output, self._device = program, output, torch.device("cpu")
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         """The program's scores for the batch."""
         require_extent(self.extent, batch)
+        if batch.device != self._device:
+            self._move(batch.device)
         return in_pieces(self.program, batch, least=self.least, most=self.most)
+
+    def _move(self, device: torch.device) -> None:
+        """Rewrite the program for another device: its graph names the one that it was exported on."""
+        self._source = move_to_device_pass(self._source, device)
+        self.program = adapt(self._source.module(), output=self._output)
+        self._device = device
+        self.train(False)
 
     def train(self, mode: bool = True) -> ExportedProgram:
         """Nothing to change: the mode was fixed when the program was exported, and checked to be evaluation."""
