@@ -43,7 +43,7 @@ class Draws:
         self.model, self.noise = model, require_noise(noise)
         self.seed = require_integer("seed", seed, at_least=0)
         self.input_id = str(input_id)
-        self.x = _as_input(x, _device(device, model, x))
+        self.x = _as_input(x, working_device(device, model, x))
         require_ready(model, self.x.device)
         noise.check(self.input_shape)
         self._dtype = _model_dtype(model)
@@ -205,7 +205,7 @@ def _forget_peak_memory(device: torch.device) -> None:
         torch.cuda.reset_peak_memory_stats(device)
 
 
-def _device(device: str | torch.device | None, model: Segmenter, x: Input) -> torch.device:
+def working_device(device: str | torch.device | None, model: Segmenter, x: Input | None = None) -> torch.device:
     """The device asked for, else the model's, else the input's."""
     if device is not None:
         try:

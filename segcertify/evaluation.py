@@ -26,7 +26,9 @@ from segcertify import __version__, metrics
 from segcertify.arrays import IntArray
 from segcertify.certification import certify_votes
 from segcertify.data import DataSet, Scene
+from segcertify.draws import working_device
 from segcertify.errors import InputError, require_integer, require_positive, require_probability
+from segcertify.models import with_precision
 from segcertify.noise import Gaussian
 from segcertify.pictures import certified_figure, save_figure, save_labels
 from segcertify.progress import Advance, progress_bar
@@ -93,11 +95,13 @@ def evaluate(
     ``settings`` are (sigma, n, tau); with none, only the base model is
     evaluated. Run again with the same arguments to
     resume; other arguments are refused. An n that can certify nothing is
-    recorded as full abstention. ``precision`` is written down, not applied.
+    recorded as full abstention. ``precision`` may be ``"bf16"`` or ``"fp16"``
+    (`segcertify.models.with_precision`).
     """
     claims = tuple(setting if isinstance(setting, Setting) else Setting(*setting) for setting in settings)
     if len(set(claims)) != len(claims):
         raise InputError(f"settings must all be different, but got {list(settings)}")
+    place = working_device(device, model)
     configuration = Configuration(
         model=name or type(model).__name__,
         weights=_weights_digest(model),
@@ -110,9 +114,9 @@ def evaluate(
         alpha=require_probability("alpha", alpha),
         seed=require_integer("seed", seed, at_least=0),
         precision=precision,
-        device=torch.device(device or "cpu").type,
+        device=place.type,
     )
-    run = _Run(model, configuration, Path(out), batch_size=batch_size, device=device)
+    run = _Run(with_precision(model, precision), configuration, Path(out), batch_size=batch_size, device=place)
     run.keep_votes, run.keep_pictures = save_votes, save_pictures
     return run.over(data, progress=progress)
 
@@ -129,7 +133,7 @@ class _Run:
         out: Path,
         *,
         batch_size: int | None,
-        device: str | torch.device | None,
+        device: torch.device,
     ) -> None:
         self.model, self.configuration, self.out = model, configuration, out
         self.batch_size, self.device = batch_size, device
@@ -243,9 +247,7 @@ class _Run:
 
     def _base_prediction(self, scene: Scene) -> IntArray:
         """The model's labels without noise, in one pass."""
-        x = torch.from_numpy(scene.x)[None]
-        if self.device is not None:
-            x = x.to(self.device)
+        x = torch.from_numpy(scene.x)[None].to(self.device)
         return predict(self.model, x, [0] if is_random(self.model) else None)[0].cpu().numpy()
 
     def _resume(self, scene_id: str, sigma: float) -> Path:

@@ -86,7 +86,7 @@ def _table(name: str) -> Callable[..., None]:
         device = chosen_device(device)
 
         def at_scale(spec: str) -> Callable[[str], Segmenter]:
-            return lambda scale: ready_model(_with_scale(spec, scale, data), device, precision=precision)
+            return lambda scale: ready_model(_with_scale(spec, scale, data), device)
 
         result = reproduce(
             table,

@@ -61,7 +61,7 @@ def evaluate(
     scenes = scenes if limit is None else scenes.limit(limit)
     device = chosen_device(device)
     evaluate(
-        ready_model(model, device, precision=precision),
+        ready_model(model, device),
         scenes,
         out=folder(out),
         settings=claims,
