@@ -103,6 +103,13 @@ def test_the_speed_named_is_the_speed_measured():
     assert measured["ratio"] >= 1000
 
 
+def test_the_frame_time_named_is_the_time_measured():
+    seconds, result = re.search(r"take \[([\d.]+) s on an H200\]\(([^)]+)\)", text_of(ROOT / "README.md")).groups()
+    measured = json.loads(text_of(ROOT / result))
+    assert float(seconds) == round(measured["sampling_seconds"], 2)
+    assert (measured["model"], measured["scale"], measured["n"]) == ("w48", 0.25, 100)
+
+
 def test_the_toy_page_is_the_toy_result():
     record = json.loads(text_of(ROOT / "docs" / "toy" / "toy.json"))
     page = text_of(ROOT / "docs" / "toy" / "toy.md")
