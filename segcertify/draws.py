@@ -208,17 +208,22 @@ def _forget_peak_memory(device: torch.device) -> None:
 def working_device(device: str | torch.device | None, model: Segmenter, x: Input | None = None) -> torch.device:
     """The device asked for, else the model's, else the input's."""
     if device is not None:
-        try:
-            chosen = torch.device(device)
-        except (RuntimeError, TypeError) as error:
-            raise InputError(f"device must be such as 'cpu' or 'cuda', but got {device!r} ({error})") from None
-        if chosen.type == "cuda" and not torch.cuda.is_available():
-            raise InputError(f"device={device!r}: this machine has no CUDA device that torch can use")
-        return chosen
+        return require_device(device)
     if isinstance(model, nn.Module):
         for parameter in model.parameters():
             return parameter.device
     return x.device if isinstance(x, torch.Tensor) else torch.device("cpu")
+
+
+def require_device(device: str | torch.device) -> torch.device:
+    """A device that torch can use here."""
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise InputError(f"device must be such as 'cpu' or 'cuda', but got {device!r} ({error})") from None
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device={str(device)!r}: this machine has no CUDA device that torch can use")
+    return chosen
 
 
 def _as_input(x: Input, device: torch.device) -> torch.Tensor:

@@ -102,6 +102,19 @@ def test_certify_a_cloud(folder, options, norm):
         (["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", "-1"], "sigma must be positive"),
         (["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", "1", "--n", "9"], "Use n >= 48"),
         (
+            ["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", "1", "--device", "foo"],
+            "device must be such as 'cpu' or 'cuda', but got 'foo'",
+        ),
+        (
+            ["evaluate", "--model", "python:my_model:bright", "--data", "camvid:x", "--setting", "1"],
+            "takes sigma,n,tau",
+        ),
+        (
+            ["evaluate", "--model", "python:my_model:bright", "--data", "x", "--setting", "1,9,.75"],
+            "unknown data set 'x'",
+        ),
+        (["report", "nowhere"], "no evaluation at nowhere"),
+        (
             ["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", "1", "--channels", "a"],
             "take whole numbers",
         ),

@@ -41,14 +41,12 @@ def folder(path: Path) -> Path:
 
 
 def chosen_device(device: str | None) -> str:
-    """The device asked for, else CUDA where there is one."""
+    """The device asked for, checked, else CUDA where there is one."""
     import torch
 
-    if device is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(f"--device {device}: this machine has no CUDA device that torch can use")
-    return device
+    from segcertify.draws import require_device
+
+    return str(require_device(device or ("cuda" if torch.cuda.is_available() else "cpu")))
 
 
 def ready_model(spec: str, device: str, *, precision: str = "fp32") -> Segmenter:

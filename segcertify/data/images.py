@@ -179,4 +179,4 @@ def _read_array(path: Path) -> Array:
         raise InputError(
             f"{path} must hold one array of floats, but holds {getattr(array, 'dtype', type(array).__name__)}"
         )
-    return array
+    return array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)  # of this machine's byte order

@@ -48,6 +48,16 @@ def test_an_image_can_be_resized(tmp_path):
     np.testing.assert_array_equal(x, expected.transpose(2, 0, 1).astype(np.float32) / np.float32(255))
 
 
+@pytest.mark.parametrize(("kind", "becomes"), [(">f4", "f4"), (">f8", "f8"), ("f2", "f4"), (np.longdouble, "f8")])
+def test_any_floats_become_native_ones(tmp_path, kind, becomes):
+    array = np.array([0.5, -2.25, 1024], kind)
+    np.save(tmp_path / "a.npy", array)
+    read = data.read_input(tmp_path / "a.npy")
+    assert read.dtype == becomes
+    assert read.dtype.isnative
+    assert read.tolist() == [0.5, -2.25, 1024]
+
+
 def test_an_array_stays_as_it_is(tmp_path):
     cloud = np.random.default_rng(0).random((9, 6))
     np.save(tmp_path / "a.npy", cloud)
