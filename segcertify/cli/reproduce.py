@@ -105,7 +105,7 @@ def _table(name: str) -> Callable[..., None]:
         files = result.save(out, name)
         if name == "tau-sweep":
             run = read_run(out / f"base-scale{table.scales[0]}")
-            save_figure(radius_figure(run.curves(), run.rows, title=table.title), out / "tau-sweep.png")
+            save_figure(radius_figure(run.curves(), run.rows, title=table.title, power=4), out / "tau-sweep.png")
             files.append(out / "tau-sweep.png")
         print_files(files)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from segcertify.report.summary import Curve, Row
@@ -11,8 +12,11 @@ from segcertify.report.summary import Curve, Row
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
 
 
-def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str) -> Figure:
-    """A curve for each sigma, valid at all its radii at once, and a dot for each certificate at a fixed tau."""
+def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, power: int = 1) -> Figure:
+    """A curve for each sigma, valid at all its radii at once, and a dot for each certificate at a fixed tau.
+
+    ``power`` stretches the upper end of the y axis; the paper's Figure 3 has 4.
+    """
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     colours = {curve.sigma: COLOURS[i % len(COLOURS)] for i, curve in enumerate(curves)}
@@ -32,6 +36,11 @@ def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str) -
         axes.axhline(base.accuracy, color="#555555", linestyle=":", linewidth=1, label="base model, no noise")
     axes.set_xlabel("l2 radius R (dots: certificates at a fixed tau, its value beside)")
     axes.set_ylabel("certified accuracy")
+    if power > 1:
+        axes.set_yscale(
+            "function", functions=(lambda a: np.sign(a) * np.abs(a) ** power, lambda a: np.abs(a) ** (1 / power))
+        )
+        axes.set_yticks([0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
     axes.set_ylim(0, 1.02)
     axes.set_xlim(left=0)
     axes.grid(color="#dddddd", linewidth=0.6)
