@@ -6,6 +6,7 @@ false-alarm rate of 1e-6 (`conftest.FALSE_ALARM`), and seeds are fixed. Where a
 public implementation is known to be wrong, its defect is planted and must be caught.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -215,6 +216,27 @@ def test_planted_shared_noise_is_caught(rate_exceeds, monkeypatch):
         false[type(noise).__name__] = sum(sc.certify_votes(v, tau=TAU, alpha=ALPHA).certified > 0 for v in runs)
     assert rate_exceeds(false["Repeating"], 150, ALPHA), false
     assert not rate_exceeds(false["Gaussian"], 150, ALPHA), false
+
+
+@pytest.mark.parametrize(
+    ("N", "batch", "cost"), [(1024 * 2048, 24, 0.24), (1024 * 2048, 12, 0.075), (480 * 480, 80, 0.62)]
+)
+def test_what_shared_noise_costs(N, batch, cost):
+    """The type I error of the released sampler at p = tau, exactly: n0 + n = 110 draws, one noise for each batch.
+
+    The candidate is what most of the first 10 draws show; all outcomes of the batches are enumerated.
+    """
+    n, n0 = 100, 10
+    needed = n - sc.plan(N, TAU, alpha=0.001, n=n).tolerates
+    of_batch = np.arange(n0 + n) // batch  # which noise each draw has
+    error = 0.0
+    for right in itertools.product((True, False), repeat=int(of_batch[-1]) + 1):
+        labels = np.array(right)[of_batch]
+        candidate = 2 * labels[:n0].sum() >= n0
+        if (labels[n0:] == candidate).sum() >= needed:
+            error += math.prod(TAU if one else 1 - TAU for one in right)
+    assert error == pytest.approx(cost, abs=0.006)
+    assert error > 1e6 * 0.001 / N
 
 
 def test_planted_wrong_trials_and_missing_correction_are_caught(rate_exceeds):
