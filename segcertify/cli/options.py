@@ -22,7 +22,11 @@ Candidates = Annotated[int, typer.Option("--n0", help="Draws that choose the can
 Seed = Annotated[int, typer.Option(help="Fixes all noise.")]
 Model = Annotated[str, typer.Option(help="A model's spec: hrnet:FILE, hf:NAME, onnx:FILE, python:module:factory, ...")]
 Data = Annotated[
-    str, typer.Option(help="A data set's spec: camvid:FOLDER, cityscapes:FOLDER?split=val, folder:FOLDER, ...")
+    str,
+    typer.Option(
+        help="A data set's spec: camvid:FOLDER, folder:FOLDER?split=train+val, "
+        "'camvid:FOLDER?split=train&without=0006R0*' (or only=...; mind the quotes), ..."
+    ),
 ]
 BatchSize = Annotated[int | None, typer.Option(help="Found automatically by default.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...; CUDA where there is one by default.")]

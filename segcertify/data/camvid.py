@@ -29,7 +29,9 @@ COLOURS = {
 def load(root: str | os.PathLike[str], split: str | None = None) -> DataSet:
     """CamVid, split ``val`` by default: ``root/SPLIT/images/NAME.jpg`` and ``root/SPLIT/labels/NAME.png``.
 
-    Label values 0 .. 10 are the classes, 11 is ignored.
+    Label values 0 .. 10 are the classes, 11 is ignored. A name starts with its
+    drive (``0001TP_``, ``0006R0_``, ``0016E5_``), whose frames look alike: folds
+    for training split by drive, with ``.only("0006R0*")`` and ``.without("0006R0*")``.
     """
     split = split or "val"
     folder = split_folder(Path(root).expanduser(), split)

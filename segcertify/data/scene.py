@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +57,7 @@ class DataSet:
     Parameters
     ----------
     name : str
-        What it is called in reports, with its split: ``"camvid/val"``.
+        What it is called in reports, with its split and choice: ``"camvid/train without 0006R0*"``.
     classes : tuple of str
         Names of the classes 0 .. C - 1.
     colours : array (C, 3)
@@ -118,6 +119,36 @@ class DataSet:
         """The first m scenes, or all if there are fewer."""
         return replace(self, pairs=self.pairs[: require_integer("limit", m)])
 
+    def only(self, *globs: str) -> DataSet:
+        """The scenes whose id fits at least one of the globs, such as ``"0006R0*"``, in the order they had.
+
+        ``*`` stands for any text (also with ``/`` in it), ``?`` for one
+        character, ``[ab]`` for one of these; upper and lower case differ. Every
+        glob must fit a scene.
+        """
+        return self._chosen("only", globs, fits=True)
+
+    def without(self, *globs: str) -> DataSet:
+        """The scenes whose id fits none of the globs: what `only` leaves out."""
+        return self._chosen("without", globs, fits=False)
+
+    def joined(self, *others: DataSet) -> DataSet:
+        """These scenes, then those of the others, which must mean the same by a label and have other ids."""
+        for other in others:
+            for what in ("classes", "codes", "resize"):
+                mine, theirs = getattr(self, what), getattr(other, what)
+                if mine != theirs:
+                    raise InputError(
+                        f"{self.name} and {other.name} cannot be joined, for their {what} differ: "
+                        f"{mine} and {theirs}; use them one by one"
+                    )
+        kind = self.name.partition("/")[0]
+        return replace(
+            self,
+            name="+".join([self.name, *(other.name.removeprefix(f"{kind}/") for other in others)]),
+            pairs=sum((other.pairs for other in others), self.pairs),
+        )
+
     def check(self) -> None:
         """Read every label and every image's header; an error names the first bad file.
 
@@ -125,6 +156,25 @@ class DataSet:
         """
         for pair in self.pairs:
             self._target(pair)
+
+    def _chosen(self, choice: str, globs: tuple[str, ...], *, fits: bool) -> DataSet:
+        """The scenes that fit one of the globs, or that fit none; the name says which."""
+        if not globs:
+            raise InputError(f"{choice} needs at least one glob, such as {self.ids[0]!r}")
+        some = ", ".join(self.ids[:: -(-len(self) // 3)])  # at most three, spread over the set
+        for glob in globs:
+            if not any(fnmatchcase(name, glob) for name in self.ids):
+                raise InputError(
+                    f"{choice}: {glob!r} fits none of the {len(self)} scenes of {self.name}, "
+                    f"whose ids are such as {some}: correct it or leave it out"
+                )
+        pairs = tuple(pair for pair in self.pairs if any(fnmatchcase(pair.id, glob) for glob in globs) == fits)
+        name = f"{self.name} {choice} {','.join(globs)}"
+        if not pairs:
+            raise InputError(
+                f"{name} leaves none of the {len(self)} scenes, whose ids are such as {some}: take less away"
+            )
+        return replace(self, name=name, pairs=pairs)
 
     def _target(self, pair: Pair) -> Target:
         """The classes in a label file, at its own size, IGNORE where it says nothing."""

@@ -1,25 +1,36 @@
 """Models: `load` turns a spec such as ``hrnet:FILE?scale=0.25`` into a segmenter; the rest builds one in Python."""
 
 from segcertify.models.adapters import adapt
+from segcertify.models.card import Card, card_of, read_card, save_model
 from segcertify.models.checkpoint import load_state
 from segcertify.models.exported import load_pt2, load_torchscript
+from segcertify.models.families import new
 from segcertify.models.hrnet import HRNet, load_hrnet
 from segcertify.models.huggingface import load_huggingface
 from segcertify.models.multiscale import MultiScale
 from segcertify.models.onnx import load_onnx
 from segcertify.models.precision import with_precision
 from segcertify.models.spec import load
+from segcertify.models.trained import bundled, load_bundled, load_trained
 
 __all__ = [
+    "Card",
     "HRNet",
     "MultiScale",
     "adapt",
+    "bundled",
+    "card_of",
     "load",
+    "load_bundled",
     "load_hrnet",
     "load_huggingface",
     "load_onnx",
     "load_pt2",
     "load_state",
     "load_torchscript",
+    "load_trained",
+    "new",
+    "read_card",
+    "save_model",
     "with_precision",
 ]

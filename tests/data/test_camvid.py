@@ -27,3 +27,19 @@ def test_a_label_without_an_image(tmp_path, name, folder):
     trees.write(tmp_path / folder / "labels" / "zebra.png", np.zeros((9, 12), np.uint8))
     with pytest.raises(InputError, match=r"zebra\.png has no image ending in \.jpg or \.png, in .*: add it or remove"):
         data.load(f"{name}:{tmp_path}")
+
+
+def test_folds_by_drive(tmp_path):
+    """What is trained on and what is held out share no drive, and the held-out parts make up the whole."""
+    spec = f"camvid:{trees.camvid(tmp_path)}?split=train"
+    whole = data.load(spec)
+    held_out = []
+    for drive, count in (("0001TP", 2), ("0006R0", 2), ("0016E5", 3)):
+        trained, tested = data.load(f"{spec}&without={drive}*"), data.load(f"{spec}&only={drive}*")
+        assert (len(trained), len(tested)) == (7 - count, count)
+        assert {name[:6] for name in tested.ids} == {drive}
+        assert {name[:6] for name in trained.ids} == {"0001TP", "0006R0", "0016E5"} - {drive}
+        assert sorted(trained.ids + tested.ids) == list(whole.ids)
+        assert (trained.name, tested.name) == (f"camvid/train without {drive}*", f"camvid/train only {drive}*")
+        held_out += tested.pairs
+    assert tuple(held_out) == whole.pairs

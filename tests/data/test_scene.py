@@ -1,5 +1,6 @@
 """Scenes and data sets: one contract for all of them, then what is special about each."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -104,13 +105,120 @@ def test_a_bad_label_is_found_by_check_and_when_read(tmp_path, name):
         ("kitti:here", r"unknown data set 'kitti:here': expected one of cityscapes:PATH, pascal-context:PATH, camvid"),
         ("camvid", "unknown data set 'camvid'"),
         ("camvid:", "unknown data set"),
-        ("camvid:here?every=5", r"unknown option in 'camvid:here\?every=5': the only one is \?split=NAME"),
-        ("camvid:here?val", "unknown option"),
+        (
+            "camvid:here?split=val&every=5",
+            r"unknown option 'every' in 'camvid:here\?split=val&every=5': use split=NAME \(or NAME\+NAME\), "
+            r"only=GLOB,GLOB,\.\.\., without=GLOB,GLOB,\.\.\.$",
+        ),
+        ("camvid:here?val", "unknown option 'val'"),
+        ("camvid:here?split=", r"split has no value in .*: write split=NAME \(or NAME\+NAME\), or leave it out"),
+        ("camvid:here?only", r"only has no value in .*: write only=GLOB,GLOB,\.\.\., or leave it out"),
+        ("camvid:here?without=a*&without=b*", "gives an option twice: say it once, .* several globs as A,B"),
+        ("camvid:here?split=train&split=val", "gives an option twice: say it once, several splits as A.B"),
+        ("camvid:here?split=train+", r"the split 'train\+' has a part without a name: .* such as train\+val"),
     ],
 )
 def test_bad_specs(spec, message):
     with pytest.raises(InputError, match=message):
         data.load(spec)
+
+
+@pytest.mark.parametrize("name", ["camvid", "pascal-context", "pets"])
+@pytest.mark.parametrize("plus", ["+", "%2B"])
+def test_joined_splits(tmp_path, name, plus):
+    TREES[name](tmp_path)
+    train, val = (data.load(f"{name}:{tmp_path}", split=split) for split in ("train", "val"))
+    both = data.load(f"{name}:{tmp_path}?split=train{plus}val")
+    assert both.name == f"{name}/train+val"
+    assert both.pairs == train.pairs + val.pairs
+    assert both[len(train)].id == val.ids[0]
+    assert data.load(f"{name}:{tmp_path}", split="val+train").ids == val.ids + train.ids
+    with pytest.raises(InputError, match=r"/train\+train holds .* more than once"):
+        data.load(f"{name}:{tmp_path}?split=train+train")
+    with pytest.raises(InputError, match="split 'tset'"):
+        data.load(f"{name}:{tmp_path}?split=train+tset")
+
+
+@pytest.mark.parametrize("name", ["cityscapes", "folder"])
+def test_splits_whose_images_share_names_are_not_joined(tmp_path, name):
+    TREES[name](tmp_path)
+    with pytest.raises(InputError, match=r"/train\+val holds '.*' more than once: every image needs its own name"):
+        data.load(f"{name}:{tmp_path}?split=train+val")
+
+
+def named(*ids, name="some", classes=("a", "b"), codes=None, resize=None):
+    """A data set of scenes with these ids, whose files do not exist."""
+    pairs = tuple(Pair(each, Path(f"{each}.jpg"), Path(f"{each}.png")) for each in ids)
+    return DataSet(name, classes, voc_colours(len(classes)), pairs, codes or {0: 0}, resize)
+
+
+def test_joined():
+    first, second, third = named("b", name="x/one"), named("a", "d", name="x/two"), named("c", name="y/two")
+    assert first.joined(second, third).ids == ("b", "a", "d", "c")
+    assert first.joined(second, third).name == "x/one+two+y/two"
+    assert (first.joined().name, first.joined().pairs) == (first.name, first.pairs)
+    for other, what in [
+        (named("c", classes=("b", "a")), r"classes differ: \('a', 'b'\) and \('b', 'a'\)"),
+        (named("c", codes={1: 0}), r"codes differ: \{0: 0\} and \{1: 0\}"),
+        (named("c", resize=(4, 5)), r"resize differ: None and \(4, 5\)"),
+    ]:
+        with pytest.raises(InputError, match=rf"x/one and some cannot be joined, for their {what}; use them one by"):
+            first.joined(second, other)
+
+
+@pytest.mark.parametrize(
+    ("globs", "fitting"),
+    [
+        (["a*"], "a1 a2 ab/1"),
+        (["a?"], "a1 a2"),
+        (["a[!2]"], "a1"),
+        (["*1"], "B1 a1 b+1 ab/1"),  # also over a slash
+        (["b*"], "b+1"),  # not B1: case matters
+        (["b+1"], "b+1"),
+        (["a2", "B1", "a*"], "B1 a1 a2 ab/1"),  # in the data set's order, once each
+    ],
+)
+def test_only_and_without(globs, fitting):
+    scenes = named("B1", "a1", "b+1", "a2", "ab/1", resize=(4, 5))
+    only, without = scenes.only(*globs), scenes.without(*globs)
+    assert only.ids == tuple(name for name in scenes.ids if name in fitting.split())
+    assert without.ids == tuple(name for name in scenes.ids if name not in fitting.split())
+    assert (only.name, without.name) == (f"some only {','.join(globs)}", f"some without {','.join(globs)}")
+    assert (only.resize, only.codes) == (scenes.resize, scenes.codes)
+    assert f"DataSet({only.name}: {len(only)} scenes" in repr(only)
+
+
+@pytest.mark.parametrize("choice", ["only", "without"])
+@pytest.mark.parametrize("glob", ["1", "A*", "", "c?"])
+def test_a_glob_that_fits_nothing(choice, glob):
+    scenes = named("B1", "a1", "b1", "a2", "ab/1")
+    message = f"{choice}: {glob!r} fits none of the 5 scenes of some, whose ids are such as B1, b1, ab/1: correct it"
+    with pytest.raises(InputError, match=re.escape(message)):
+        getattr(scenes, choice)("a*", glob)
+
+
+def test_a_choice_that_leaves_nothing():
+    scenes = named("a1", "b1")
+    with pytest.raises(InputError, match=r"some without a\*,b\* leaves none of the 2 scenes, .* such as a1, b1"):
+        scenes.without("a*", "b*")
+    for choice in ("only", "without"):
+        with pytest.raises(InputError, match=f"{choice} needs at least one glob, such as 'a1'"):
+            getattr(scenes, choice)()
+
+
+def test_choices_in_a_spec(tmp_path):
+    spec = f"camvid:{trees.camvid(tmp_path)}?split=train+val"
+    chosen = data.load(f"{spec}&without=0016E5_00*,0006R0*")
+    assert chosen.name == "camvid/train+val without 0016E5_00*,0006R0*"
+    assert chosen.ids == tuple(name for name in data.load(spec).ids if name[:9] not in ("0016E5_00", "0006R0_f0"))
+    for both in ("only=0016E5*,0006R0*&without=*[1-9]0", "without=*[1-9]0&only=0016E5*,0006R0*"):
+        chosen = data.load(f"{spec}&{both}")
+        assert chosen.name == "camvid/train+val only 0016E5*,0006R0* without *[1-9]0"
+        assert chosen.ids == tuple(f"0016E5_{frame}" for frame in ("07959", "07961", "07963", "07965"))
+    with pytest.raises(InputError, match=r"'0001TP\*' fits none of the 7 scenes of camvid/train\+val only 0016E5\*, "):
+        data.load(f"{spec}&only=0016E5*&without=0001TP*")  # only comes first
+    assert data.load(f"{spec}&only=0016E5_0045?,0016E5_0796%31").ids == ("0016E5_00450", "0016E5_07961")
+    assert len(data.load(f"camvid:{tmp_path}?only=*59,*61")) == 2  # of the default split
 
 
 def test_every_and_limit(tmp_path):

@@ -46,8 +46,20 @@ def pascal_context(root, size=(30, 40)):
 
 
 def camvid(root, size=(9, 12)):
-    for split in ("train", "val"):
-        for i, name in enumerate(["0016E5_07959", "0016E5_07961", "0016E5_07963", "0016E5_07965"]):
+    ids = {
+        "train": [
+            "0001TP_006690",
+            "0001TP_006720",
+            "0006R0_f00930",
+            "0006R0_f00960",
+            "0016E5_00390",
+            "0016E5_00420",
+            "0016E5_00450",
+        ],
+        "val": ["0016E5_07959", "0016E5_07961", "0016E5_07963", "0016E5_07965"],
+    }
+    for split, names in ids.items():
+        for i, name in enumerate(names):
             write(root / split / "images" / f"{name}.jpg", picture(i, size))
             write(root / split / "labels" / f"{name}.png", values(i, size, range(12)))
     return root

@@ -32,6 +32,10 @@ def test_python_spec():
     assert model(torch.zeros(1, 3, 2, 2)).shape == (1, 5, 2, 2)
 
 
+def test_a_plus_is_a_plus():
+    assert models.load(f"python:{__name__}:make?name=a+b%26c").model.settings[1] == "a+b&c"
+
+
 def test_common_options(same_votes):
     direct = make_fixed()
     assert same_votes(models.load(f"python:{__name__}:make_fixed"), lambda batch: direct(batch)["out"])
@@ -50,7 +54,7 @@ def test_common_options(same_votes):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("resnet", r"unknown model spec 'resnet': expected hrnet:..., hf:..., .*python:..."),
+        ("resnet", r"unknown model spec 'resnet': expected hrnet:..., hf:..., .*trained:..., python:..."),
         ("python:", "unknown model spec"),
         ("hrnet:?width=48", "unknown model spec"),
         ("python:only_a_module", "expected python:module:factory"),
@@ -69,6 +73,8 @@ def test_common_options(same_votes):
         ("torchscript:gone.pt", r"no file at gone\.pt"),
         ("pt2:gone.pt2", r"no file at gone\.pt2"),
         ("onnx:gone.onnx", r"no file at gone\.onnx"),
+        ("trained:", "unknown model spec 'trained:'"),
+        ("trained:gone.safetensors", r"no model file at gone\.safetensors"),
     ],
 )
 def test_bad_specs(spec, message):

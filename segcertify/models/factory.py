@@ -1,0 +1,44 @@
+"""A user's own function that makes a model, named as ``module:factory``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from segcertify.errors import InputError
+
+
+def make(target: str, arguments: Mapping[str, Any], *, classes: int | None = None) -> Callable[..., Any]:
+    """What the factory makes of its arguments; it also gets ``classes``, if given, where its signature takes them."""
+    module_name, _, factory_name = target.partition(":")
+    if not module_name or not factory_name:
+        raise InputError(f"expected python:module:factory, but got python:{target}")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"cannot import {error.name!r} for python:{target}: is it in this folder, or installed?"
+        ) from None
+    factory = getattr(module, factory_name, None)
+    if not callable(factory):
+        raise InputError(f"{module_name} has no function {factory_name!r} for python:{target}")
+    if classes is not None and _takes_classes(factory):
+        arguments = {"classes": classes, **arguments}
+    try:
+        model = factory(**arguments)
+    except TypeError as error:
+        raise InputError(f"python:{target} could not be called with {arguments}: {error}") from error
+    if not callable(model):
+        raise InputError(f"python:{target} gave {type(model).__name__}, which is not callable on a batch")
+    return model  # type: ignore[no-any-return]
+
+
+def _takes_classes(factory: Callable[..., Any]) -> bool:
+    """Whether a factory has an argument ``classes``, or takes any."""
+    try:
+        parameters = inspect.signature(factory).parameters
+    except ValueError:  # some functions written in C do not say
+        return False
+    return "classes" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())

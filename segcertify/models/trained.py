@@ -1,0 +1,87 @@
+"""Models that were trained here: from their file, or from those that ship with segcertify."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+from segcertify.errors import InputError
+from segcertify.models.card import Card, read_model
+from segcertify.models.checkpoint import State, fill, load_state
+from segcertify.models.families import build
+from segcertify.models.normalisation import Normalise
+
+FOLDER = files("segcertify.models") / "bundled"
+SUFFIX = ".safetensors"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Weights from a file, and the card that a file of segcertify has beside them."""
+
+    state: State
+    card: Card | None = None
+
+
+def load_trained(path: str | os.PathLike[str]) -> nn.Module:
+    """The network in a file that `save_model` wrote, in evaluation mode; ``.card`` is its card."""
+    card, state = read_model(path)
+    try:
+        with torch.device("meta"):  # no time spent on weights that the file replaces
+            model = build(card.architecture)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    model.normalise = Normalise(card.architecture["mean"], card.architecture["std"])
+    put(model, Saved(state, card))
+    return model
+
+
+def bundled() -> list[str]:
+    """The names of the models that ship with segcertify, such as ``camvid``: each is a spec."""
+    if not FOLDER.is_dir():
+        return []
+    return sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.iterdir() if file.name.endswith(SUFFIX))
+
+
+def load_bundled(name: str) -> nn.Module:
+    """A model that ships with segcertify, in evaluation mode; ``.card`` is its card."""
+    if name not in bundled():
+        raise InputError(f"no model {name!r} ships with segcertify: there are {', '.join(bundled()) or 'none'}")
+    with as_file(FOLDER / f"{name}{SUFFIX}") as path:
+        return load_trained(path)
+
+
+def read_weights(path: str | os.PathLike[str]) -> Saved:
+    """The weights in a file that `save_model` wrote, with their card, or in any other checkpoint."""
+    if _is_ours(Path(path)):
+        card, state = read_model(path)
+        return Saved(state, card)
+    return Saved(load_state(path))
+
+
+def put(model: nn.Module, saved: Saved) -> None:
+    """Put weights into a network of exactly their names and shapes, and the card beside them; evaluation mode."""
+    scalars = {name for name, tensor in model.state_dict().items() if tensor.ndim == 0}
+    tensors = {  # an archive keeps a scalar as an array of one entry
+        name: tensor.reshape(()) if name in scalars and tensor.shape == (1,) else tensor
+        for name, tensor in saved.state.tensors.items()
+    }
+    fill(model, replace(saved.state, tensors=tensors))
+    if saved.card is not None:
+        model.card = saved.card  # type: ignore[assignment]
+    model.eval()
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether segcertify wrote a file."""
+    try:
+        with safe_open(file, framework="numpy") as content:
+            return "segcertify" in (content.metadata() or {})
+    except (SafetensorError, OSError):
+        return False

@@ -1,0 +1,158 @@
+"""Objectives: what a training step minimises. Noise is added to x in [0, 1], before the model normalises it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, interpolate, log_softmax
+
+from segcertify.training.pool import IGNORE
+from segcertify.training.recipe import Recipe
+
+Model = Callable[[torch.Tensor], torch.Tensor]
+Losses = dict[str, torch.Tensor]
+"""The terms of a loss by name; ``loss`` is what is minimised."""
+
+
+class Objective(Protocol):
+    """The loss of a model on a batch: images (B, 3, H, W) in [0, 1] and targets (B, H, W)."""
+
+    def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses: ...
+
+
+@dataclass(frozen=True, eq=False)
+class PixelLoss:
+    """Cross-entropy over valid pixels, weighted by class; only the hardest part of the pixels counts."""
+
+    weights: torch.Tensor | None = None
+    hardest: float = 1.0
+
+    def __call__(self, logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        losses = cross_entropy(logits, target, self.weights, ignore_index=IGNORE, reduction="none").flatten()
+        valid = target.flatten() != IGNORE
+        weight = valid.float() if self.weights is None else self.weights[target.flatten() * valid] * valid
+        if self.hardest < 1:
+            losses, chosen = losses.topk(max(1, int(self.hardest * len(losses))))
+            weight = weight[chosen]
+        return losses.sum() / weight.sum().clamp(min=1e-6)
+
+
+def objective(recipe: Recipe, pixel_loss: PixelLoss, device: torch.device | str) -> Objective:
+    """The objective that a recipe names."""
+    sigma = torch.tensor(recipe.drawn, device=device)
+    if recipe.objective == "consistency":
+        return Consistency(pixel_loss, sigma, recipe.m, recipe.lam, recipe.eta)
+    if recipe.objective == "smoothadv":
+        return SmoothAdv(pixel_loss, sigma, recipe.m, recipe.epsilon, recipe.attack_steps)
+    return Noise(pixel_loss, sigma)
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Cross-entropy under Gaussian noise [Cohen2019], as the paper trains [Fischer2021, sec. 6.2]; sigma 0 for none."""
+
+    pixel_loss: PixelLoss
+    sigma: torch.Tensor
+
+    def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        return {"loss": self.pixel_loss(full_size(model, x + draw(x, self.sigma)), target)}
+
+
+@dataclass(frozen=True, eq=False)
+class Consistency:
+    """Cross-entropy of m noisy copies + lam * consistency + eta * entropy [Jeong2020], for every pixel.
+
+    With the copies' class probabilities p_1 .. p_m and their mean p: consistency
+    is the mean of KL(p || p_i), entropy is that of p. The paper's appendix B has
+    m = 2, lam = 1, eta = 0.5.
+    """
+
+    pixel_loss: PixelLoss
+    sigma: torch.Tensor
+    m: int = 2
+    lam: float = 1.0
+    eta: float = 0.5
+
+    def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        logits = full_size(model, copies(x, self.m) + draw(x, self.sigma, self.m))
+        natural = self.pixel_loss(logits, copies(target, self.m))
+        consistency, entropy = disagreement(logits.unflatten(0, (self.m, -1)))
+        loss = natural + self.lam * consistency + self.eta * entropy
+        return {"loss": loss, "cross-entropy": natural, "consistency": consistency, "entropy": entropy}
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothAdv:
+    """Cross-entropy on noisy copies of an input moved against the smoothed model [Salman2019].
+
+    The attack ascends, in the l2 ball of radius epsilon, the cross-entropy of the
+    mean probability of m noisy copies; the loss is that of the same copies at the
+    place it found.
+    """
+
+    pixel_loss: PixelLoss
+    sigma: torch.Tensor
+    m: int = 2
+    epsilon: float = 0.25
+    steps: int = 2
+
+    def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        noise = draw(x, self.sigma, self.m)
+        moved = x + self._attack(model, x, target, noise)
+        return {"loss": self.pixel_loss(full_size(model, copies(moved, self.m) + noise), copies(target, self.m))}
+
+    def _attack(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        """The shift found by projected gradient ascent, with the model as it is in use (evaluation mode)."""
+        model = getattr(model, "module", model)  # the processes of a DistributedDataParallel attack apart
+        training = model.training
+        model.eval()
+        shift = torch.zeros_like(x)
+        for _ in range(self.steps):
+            shift.requires_grad_(True)
+            logits = full_size(model, copies(x + shift, self.m) + noise)
+            mean = log_softmax(logits, 1).unflatten(0, (self.m, -1)).logsumexp(0)  # up to a constant
+            (slope,) = torch.autograd.grad(self.pixel_loss(mean, target), shift)
+            with torch.no_grad():
+                step = 2 * self.epsilon / self.steps * slope / _norms(slope).clamp(min=1e-12)
+                shift = shift.detach() + step
+                shift = shift * (self.epsilon / _norms(shift).clamp(min=1e-12)).clamp(max=1)
+        model.train(training)
+        return shift.detach()
+
+
+def disagreement(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean KL(p || p_i) and mean entropy of p, over pixels, from logits (m, B, classes, ...) [Jeong2020, eq. 9]."""
+    logs = log_softmax(logits, 2)
+    mean = logs.exp().mean(0)
+    log_mean = mean.clamp(min=1e-20).log()
+    consistency = (mean * (log_mean - logs)).sum(2).mean()
+    return consistency, -(mean * log_mean).sum(1).mean()
+
+
+def full_size(model: Model, x: torch.Tensor) -> torch.Tensor:
+    """The model's logits in single precision at the resolution of x, upsampled as the sampler does."""
+    logits = model(x).float()
+    if logits.shape[2:] == x.shape[2:]:
+        return logits
+    return interpolate(logits, size=x.shape[2:], mode="bilinear", align_corners=False)
+
+
+def draw(x: torch.Tensor, sigma: torch.Tensor, m: int = 1) -> torch.Tensor:
+    """Gaussian noise for m copies of a batch, (m B, ...); of several sigmas each image draws one, for all its copies."""
+    scales = sigma[torch.randint(len(sigma), (len(x),), device=x.device)]
+    noise = torch.randn(m * len(x), *x.shape[1:], device=x.device)
+    return copies(scales, m).view(-1, *[1] * (x.ndim - 1)) * noise
+
+
+def copies(batch: torch.Tensor, m: int) -> torch.Tensor:
+    """The batch m times in a row."""
+    return batch.repeat(m, *[1] * (batch.ndim - 1))
+
+
+def _norms(x: torch.Tensor) -> torch.Tensor:
+    """The l2 norm of each entry of a batch, to divide by."""
+    return x.flatten(1).norm(dim=1).view(-1, *[1] * (x.ndim - 1))

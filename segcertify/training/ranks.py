@@ -1,0 +1,72 @@
+"""Ranks: the processes of one training run, as torchrun starts them; one process alone is rank 0 of 1."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from segcertify.errors import InputError
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process's number among how many, and its device."""
+
+    rank: int
+    count: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes the files and shows the progress."""
+        return self.rank == 0
+
+    def share(self, batch_size: int) -> int:
+        """This process's part of a batch."""
+        if batch_size % self.count:
+            raise InputError(f"batch_size {batch_size} must be a multiple of the number of processes, {self.count}")
+        return batch_size // self.count
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """The model itself, or one whose gradients (and batch statistics, on CUDA) are shared by all processes."""
+        if self.count == 1:
+            return model
+        if self.device.type == "cuda":
+            model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+            return DistributedDataParallel(model, device_ids=[self.device.index])
+        return DistributedDataParallel(model)
+
+    def mean(self, value: torch.Tensor) -> torch.Tensor:
+        """The mean over the processes."""
+        if self.count > 1:
+            distributed.all_reduce(value)
+            value = value / self.count
+        return value
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        if self.count > 1:
+            distributed.barrier()
+
+
+@contextmanager
+def ranks(device: str | torch.device | None = None) -> Iterator[Ranks]:
+    """The processes that torchrun started, joined; else this one alone, on the device asked for."""
+    cuda = torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda")
+    if "LOCAL_RANK" not in os.environ or distributed.is_initialized():
+        yield Ranks(0, 1, torch.device(device or ("cuda" if cuda else "cpu")))
+        return
+    local = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
+    if cuda:
+        torch.cuda.set_device(local)
+    distributed.init_process_group("nccl" if cuda else "gloo")
+    try:
+        yield Ranks(distributed.get_rank(), distributed.get_world_size(), local)
+    finally:
+        distributed.destroy_process_group()

@@ -1,0 +1,64 @@
+"""The state of an unfinished run in one file, whole or not at all: weights, averages, the optimiser, the step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from segcertify import archive
+from segcertify.errors import InputError
+
+VERSION = 1
+
+
+def save(
+    path: Path, *, step: int, recipe: dict[str, Any], modules: dict[str, nn.Module], optimiser: torch.optim.Optimizer
+) -> None:
+    """Write the state after ``step`` steps."""
+    tensors = {
+        f"{kind}/{name}": value for kind, module in modules.items() for name, value in module.state_dict().items()
+    }
+    tensors |= {
+        f"optimiser/{number}/{name}": torch.as_tensor(value)
+        for number, values in optimiser.state_dict()["state"].items()
+        for name, value in values.items()
+        if value is not None
+    }
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    archive.write(path, kind="training", version=VERSION, header={"step": step, "recipe": recipe}, arrays=arrays)
+
+
+def load(path: Path, *, recipe: dict[str, Any], modules: dict[str, nn.Module], optimiser: torch.optim.Optimizer) -> int:
+    """Put a saved state back; returns the number of steps done."""
+    header, arrays = archive.read(path, kind="training", version=VERSION)
+    changed = [name for name in recipe if header.get("recipe", {}).get(name) != recipe[name]]
+    if changed:
+        name = changed[0]
+        raise InputError(
+            f"{path} is of a run with {name} = {header.get('recipe', {}).get(name)}, but now {name} = {recipe[name]}: "
+            "choose another folder, or give the same settings"
+        )
+    parts: dict[str, dict[str, torch.Tensor]] = {}
+    for name, array in arrays.items():
+        kind, _, rest = name.partition("/")
+        parts.setdefault(kind, {})[rest] = torch.from_numpy(array)
+    for kind, module in modules.items():
+        _refill(module, parts.get(kind, {}), where=path)
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for name, tensor in parts.get("optimiser", {}).items():
+        number, _, entry = name.partition("/")
+        state.setdefault(int(number), {})[entry] = tensor
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    return int(header["step"])
+
+
+def _refill(module: nn.Module, tensors: dict[str, torch.Tensor], *, where: Path) -> None:
+    """Fill a module in place, so that an optimiser that holds its weights goes on with them."""
+    with torch.no_grad():
+        for name, tensor in module.state_dict().items():
+            if name not in tensors or tensors[name].shape != tensor.shape:
+                raise InputError(f"{where} does not fit the model: {name} is missing or has another shape")
+            tensor.copy_(tensors[name])

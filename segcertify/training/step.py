@@ -1,0 +1,63 @@
+"""One training step: forward, backward, update. On one CUDA device it is replayed as a graph, free of launches."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from segcertify.training.objectives import Losses, Objective
+from segcertify.training.recipe import Recipe
+
+WARMUP = 3
+"""Steps before a graph is captured, as CUDA wants it."""
+
+
+class Step:
+    """Losses and gradients of a model on a batch, in the recipe's precision.
+
+    ``graphed``: after a few plain steps the step is captured once and replayed,
+    which needs batches of one shape and a model without branches on values.
+    """
+
+    def __init__(self, model: nn.Module, objective: Objective, recipe: Recipe, *, graphed: bool) -> None:
+        self.model, self.objective, self.recipe, self.graphed = model, objective, recipe, graphed
+        self._done = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        """The losses; the gradients are left in the model's weights."""
+        if not self.graphed:
+            return self._plain(x, target)
+        if self._graph is None and self._done < WARMUP:
+            self._done += 1
+            return self._on_side_stream(x, target)
+        if self._graph is None:
+            self._capture(x, target)
+        self._x.copy_(x)
+        self._target.copy_(target)
+        assert self._graph is not None
+        self._graph.replay()
+        return self._losses
+
+    def _plain(self, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        self.model.zero_grad(set_to_none=True)
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16"):
+            losses = self.objective(self.model, x, target)
+        losses["loss"].backward()
+        return {name: value.detach() for name, value in losses.items()}
+
+    def _on_side_stream(self, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            losses = self._plain(x, target)
+        torch.cuda.current_stream().wait_stream(stream)
+        return losses
+
+    def _capture(self, x: torch.Tensor, target: torch.Tensor) -> None:
+        """Record one step; the model's batch statistics do not move while recording."""
+        self._x, self._target = x.clone(), target.clone()
+        self._graph = torch.cuda.CUDAGraph()
+        self.model.zero_grad(set_to_none=True)
+        with torch.cuda.graph(self._graph):
+            self._losses = self._plain(self._x, self._target)
