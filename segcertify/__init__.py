@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from segcertify import data as data
     from segcertify import metrics as metrics
     from segcertify import models as models
+    from segcertify import training as training
     from segcertify.baselines import joint_class as joint_class
     from segcertify.certificate import ABSTAIN as ABSTAIN
     from segcertify.certificate import Certificate as Certificate
@@ -49,7 +50,7 @@ _HOME = {
     "errors": ("InputError",),
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("cohen", "data", "metrics", "models")
+_MODULES = ("cohen", "data", "metrics", "models", "training")
 
 __all__ = ["__version__", *_NAMES, *_MODULES]  # noqa: PLE0604
 

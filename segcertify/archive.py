@@ -26,7 +26,7 @@ def write(
     path = require_writable(path)
     about = {"format": f"segcertify.{kind}", "version": version, "header": dict(header)}
     metadata = {"segcertify": json.dumps(about)}  # a single entry: the order of several would differ from run to run
-    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata)
+    content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, metadata)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(content)

@@ -7,15 +7,18 @@ from segcertify.models.exported import load_pt2, load_torchscript
 from segcertify.models.families import new
 from segcertify.models.hrnet import HRNet, load_hrnet
 from segcertify.models.huggingface import load_huggingface
+from segcertify.models.lite import Lite
 from segcertify.models.multiscale import MultiScale
 from segcertify.models.onnx import load_onnx
 from segcertify.models.precision import with_precision
 from segcertify.models.spec import load
+from segcertify.models.start import start_from
 from segcertify.models.trained import bundled, load_bundled, load_trained
 
 __all__ = [
     "Card",
     "HRNet",
+    "Lite",
     "MultiScale",
     "adapt",
     "bundled",
@@ -32,5 +35,6 @@ __all__ = [
     "new",
     "read_card",
     "save_model",
+    "start_from",
     "with_precision",
 ]

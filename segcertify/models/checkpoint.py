@@ -99,13 +99,18 @@ def fill(model: nn.Module, state: State) -> None:
             f"{state.path} does not fit {type(model).__name__}: keys {'; '.join(problems)}. "
             "Is it a checkpoint of this architecture, and saved whole?"
         )
+    require_finite_weights(state)
+    model.load_state_dict(state.tensors, strict=True, assign=True)
+    model.float()
+
+
+def require_finite_weights(state: State) -> None:
+    """All weights are numbers."""
     not_finite = [name for name, tensor in state.tensors.items() if not bool(torch.isfinite(tensor).all())]
     if not_finite:
         raise InputError(
             f"{state.path} holds weights that are NaN or infinite: {_some(not_finite)}. Train or save anew"
         )
-    model.load_state_dict(state.tensors, strict=True, assign=True)
-    model.float()
 
 
 def _read(file: Path) -> Mapping[str, Any]:

@@ -9,7 +9,6 @@ the input's resolution, which the sampler upsamples.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from torch import nn
 from torch.nn.functional import interpolate, pad
 
 from segcertify.errors import InputError, require_integer
-from segcertify.models.checkpoint import State, fill, load_state
+from segcertify.models.checkpoint import State
 from segcertify.models.normalisation import Normalise
 
 MEAN = (127 / 255,) * 3
@@ -128,7 +127,7 @@ class Block(nn.Module):
         y = nn.functional.relu6(self.bn0(self.expand_conv(x))) if self.expands else x
         y = nn.functional.relu6(self.bn1(self.depthwise_conv(y)))
         y = self.bn2(self.project_conv(y))
-        return x + y if self.shortcut else y
+        return x + y if self.shortcut else y  # type: ignore[no-any-return]
 
 
 class SameConv(nn.Conv2d):
@@ -137,12 +136,12 @@ class SameConv(nn.Conv2d):
     def __init__(self, inputs: int, outputs: int, kernel: int, *, stride: int, groups: int = 1) -> None:
         super().__init__(inputs, outputs, kernel, stride=stride, groups=groups, bias=False)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         """The convolution, at ceil(size / stride)."""
         kernel, stride = self.kernel_size[0], self.stride[0]
-        pads = [max((math.ceil(size / stride) - 1) * stride + kernel - size, 0) for size in x.shape[2:]]
+        pads = [max((math.ceil(size / stride) - 1) * stride + kernel - size, 0) for size in input.shape[2:]]
         top, left = (amount // 2 for amount in pads)
-        return super().forward(pad(x, (left, pads[1] - left, top, pads[0] - top)))
+        return super().forward(pad(input, (left, pads[1] - left, top, pads[0] - top)))
 
 
 class Context(nn.Module):
@@ -176,16 +175,17 @@ class Join(nn.Module):
         return self.merge(torch.cat([coarse, fine], 1))  # type: ignore[no-any-return]
 
 
-def load_imagenet(model: Lite, path: str | os.PathLike[str]) -> None:
-    """Start a Lite's encoder from the public ImageNet weights of EfficientNet-Lite0 (a ``.pth`` file)."""
-    state = load_state(path)
+def imagenet_encoder(state: State) -> State | None:
+    """The weights of an `Encoder` in the public ImageNet weights of EfficientNet-Lite0; None if it holds others."""
+    if "_conv_stem.weight" not in state.tensors:
+        return None
     heads = ("_conv_head.", "_bn1.", "_fc.")
     tensors = {
         ".".join(part.removeprefix("_") for part in name.split(".")): tensor
         for name, tensor in state.tensors.items()
         if not name.startswith(heads)
     }
-    fill(model.encoder, State(state.path, tensors))
+    return State(state.path, tensors)
 
 
 def _norm(channels: int) -> nn.BatchNorm2d:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -67,12 +67,7 @@ def read_weights(path: str | os.PathLike[str]) -> Saved:
 
 def put(model: nn.Module, saved: Saved) -> None:
     """Put weights into a network of exactly their names and shapes, and the card beside them; evaluation mode."""
-    scalars = {name for name, tensor in model.state_dict().items() if tensor.ndim == 0}
-    tensors = {  # an archive keeps a scalar as an array of one entry
-        name: tensor.reshape(()) if name in scalars and tensor.shape == (1,) else tensor
-        for name, tensor in saved.state.tensors.items()
-    }
-    fill(model, replace(saved.state, tensors=tensors))
+    fill(model, saved.state)
     if saved.card is not None:
         model.card = saved.card  # type: ignore[assignment]
     model.eval()

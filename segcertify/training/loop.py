@@ -9,12 +9,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from segcertify import __version__, metrics
+from segcertify import __version__
 from segcertify.archive import require_writable
 from segcertify.data import DataSet
 from segcertify.errors import InputError, require_integer
@@ -25,20 +26,24 @@ from segcertify.training import resume
 from segcertify.training.augmentation import augment
 from segcertify.training.average import Average
 from segcertify.training.journal import Journal
-from segcertify.training.objectives import PixelLoss, full_size, objective
-from segcertify.training.pool import IGNORE, Pool, batches, read_pool
+from segcertify.training.measure import measure
+from segcertify.training.objectives import PixelLoss, objective
+from segcertify.training.pool import Pool, batches, read_pool
 from segcertify.training.ranks import Ranks, ranks
 from segcertify.training.recipe import Recipe
 from segcertify.training.schedule import optimiser, set_rate
 from segcertify.training.step import Step
+
+MODEL, RECIPE, STATE = "model.safetensors", "recipe.json", "resume.safetensors"
+"""The files in a run's folder: the finished model, the settings, the state of an unfinished run."""
 
 ENET = 1.02
 """The constant in the class weights of [Paszke2016]."""
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """How often a run writes: its log, its state, and what it measures on other scenes (all in steps)."""
+class Every:
+    """How often, in steps, a run writes its log and its state, and measures itself on other scenes."""
 
     log: int = 50
     save: int = 500
@@ -46,7 +51,10 @@ class Schedule:
 
     def __post_init__(self) -> None:
         for name in ("log", "save", "validate"):
-            require_integer(f"every ({name})", getattr(self, name))
+            require_integer(f"every.{name}", getattr(self, name))
+        for name in ("save", "validate"):  # a row of the log is never cut in two
+            if getattr(self, name) % self.log:
+                raise InputError(f"every.{name} ({getattr(self, name)}) must be a multiple of every.log ({self.log})")
 
 
 def train(
@@ -56,42 +64,47 @@ def train(
     *,
     out: str | os.PathLike[str],
     spec: str = "",
+    start: str = "",
     validation: DataSet | None = None,
-    device: str | torch.device | None = None,
-    every: Schedule | None = None,
-    half: bool = False,
-    graphed: bool | None = None,
-    tensorboard: bool = False,
     licence: str = "not stated",
+    half: bool = False,
+    device: str | torch.device | None = None,
+    graphed: bool | None = None,
+    every: Every | None = None,
+    tensorboard: bool = False,
     progress: bool | None = None,
 ) -> Path:
-    """Train a model and write it, with its card, to ``out/model.safetensors``.
+    """Train a model, and write it with its card to ``out/model.safetensors``.
 
-    The same call again resumes a run that was stopped, and ends in the same
-    weights (on a CPU). All randomness of step j depends on (seed, j) alone; the
-    global seed is left as it was.
+    The same call again goes on with a run that was stopped, to the same weights
+    (on a CPU); a finished one is left as it is. All randomness of step j depends on
+    (seed, j) alone, and the global seeds stay as they were. ``spec`` and
+    ``start`` say, for the card, what the model was made of and began with.
+    ``graphed``: replay steps as a CUDA graph, by default where one GPU is used.
     """
-    out = Path(out)
-    every = every or Schedule()
+    out, every = Path(out), every or Every()
     _require_fit(model, data, validation)
+    settings = {"model": spec, "start": start, "data": data.name, "scenes": len(data), **recipe.to_plain()}
+    _card(model, data, recipe, spec=spec, licence=licence, start=start, measured={})  # errors now, not at the end
+    if _claim(out, settings):
+        return out / MODEL
     with ranks(device) as here:
         run = _Run(model.to(here.device), data, recipe, out=out, here=here, graphed=graphed, progress=progress)
-        run.start()
         others = None if validation is None else read_pool(validation, here.device, progress=progress)
         cuda = [here.device] if here.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
             measured = run.go(every, others, tensorboard=tensorboard)
-        path = out / "model.safetensors"
         if here.first:
-            card = _card(run.result, data, recipe, spec=spec, measured=measured, licence=licence)
-            save_model(path, run.result, card, half=half)
+            card = _card(run.result, data, recipe, spec=spec, licence=licence, start=start, measured=measured)
             (out / "model.md").write_text(card.markdown(), encoding="utf-8")
+            save_model(out / MODEL, run.result, card, half=half)
+            run.file.unlink(missing_ok=True)
         here.wait()
-    return path
+    return out / MODEL
 
 
 class _Run:
-    """A training run in its folder."""
+    """A training run in its folder, started or gone on with."""
 
     def __init__(
         self,
@@ -104,20 +117,21 @@ class _Run:
         graphed: bool | None,
         progress: bool | None,
     ) -> None:
-        self.recipe, self.here, self.out, self.progress = recipe, here, out, progress
-        self.settings = {"data": data.name, "scenes": len(data), **recipe.to_plain()}
+        self.recipe, self.here, self.out = recipe, here, out
+        self.progress = progress if here.first else False
         self.share = here.share(recipe.batch_size)
-        self.file = require_writable(out / "resume.safetensors")
-        self.pool = read_pool(data, here.device, progress=progress and here.first)
-        self.model = model.to(memory_format=torch.channels_last).train()
+        self.pool = read_pool(data, here.device, progress=self.progress)
+        self.model = model.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.average = Average(self.model, recipe.ema) if recipe.ema else None
         self.optimiser = optimiser(self.model, recipe)
-        wrapped = here.wrap(self.model)
-        loss = PixelLoss(_class_weights(self.pool, recipe), recipe.ohem)
+        self.file = out / STATE
+        self.done = 0
+        if self.file.exists():
+            self.done = resume.load(self.file, modules=self._modules, optimiser=self.optimiser)
         if graphed is None:
             graphed = here.device.type == "cuda" and here.count == 1
-        self.step = Step(wrapped, objective(recipe, loss, here.device), recipe, graphed=graphed)
-        self.done = 0
+        loss = PixelLoss(_class_weights(self.pool, recipe), recipe.ohem)
+        self.step = Step(here.wrap(self.model), objective(recipe, loss, here.device), recipe, graphed=graphed)
 
     @property
     def result(self) -> nn.Module:
@@ -128,23 +142,15 @@ class _Run:
     def _modules(self) -> dict[str, nn.Module]:
         return {"model": self.model} | ({} if self.average is None else {"average": self.average.model})
 
-    def start(self) -> None:
-        """Go on from the state in the folder, if there is one; else write the recipe."""
-        if self.file.exists():
-            self.done = resume.load(self.file, recipe=self.settings, modules=self._modules, optimiser=self.optimiser)
-        elif (self.out / "model.safetensors").exists():
-            raise InputError(f"{self.out} holds a finished model of another run: choose another folder")
-        if self.here.first:
-            (self.out / "recipe.json").write_text(json.dumps(self.settings, indent=2) + "\n", encoding="utf-8")
-
-    def go(self, every: Schedule, others: Pool | None, *, tensorboard: bool) -> Mapping[str, float]:
+    def go(self, every: Every, others: Pool | None, *, tensorboard: bool) -> dict[str, float]:
         """All remaining steps; returns what was measured on the other scenes at the end."""
         recipe, here = self.recipe, self.here
         journal = Journal(self.out, start=self.done, tensorboard=tensorboard) if here.first else None
         order = batches(len(self.pool), self.share, seed=recipe.seed, start=self.done, rank=here.rank, ranks=here.count)
         totals: dict[str, torch.Tensor] = {}
-        began, measured = time.perf_counter(), dict[str, float]()
-        with progress_bar(recipe.steps, self.out.name, show=self.progress if here.first else False) as advance:
+        measured: dict[str, float] = {}
+        began = time.perf_counter()
+        with progress_bar(recipe.steps, f"training {self.out.name}", show=self.progress) as advance:
             advance(self.done)
             while self.done < recipe.steps:
                 rate, losses = self._update(next(order))
@@ -154,13 +160,7 @@ class _Run:
                 last = self.done == recipe.steps
                 if self.done % every.log == 0 or last:
                     count = (self.done - 1) % every.log + 1
-                    row = {"step": float(self.done), "lr": rate}
-                    row |= {name: float(here.mean(value / count)) for name, value in totals.items()}
-                    if not np.isfinite(row["loss"]):
-                        raise InputError(
-                            f"the loss became {row['loss']} by step {self.done}: lower lr (now {recipe.lr:g}), "
-                            f"or train in fp32; the state of the last save is in {self.file}"
-                        )
+                    row = {"step": float(self.done), "lr": rate, **self._means(totals, count)}
                     seconds = time.perf_counter() - began
                     row |= {"seconds": seconds, "images per second": count * recipe.batch_size / seconds}
                     if others is not None and (self.done % every.validate == 0 or last):
@@ -169,19 +169,14 @@ class _Run:
                     if journal is not None:
                         journal.add(row)
                     totals, began = {}, time.perf_counter()
-                if here.first and (self.done % every.save == 0 or last):
-                    resume.save(
-                        self.file, step=self.done, recipe=self.settings, modules=self._modules, optimiser=self.optimiser
-                    )
+                if here.first and self.done % every.save == 0 and not last:
+                    resume.save(self.file, step=self.done, modules=self._modules, optimiser=self.optimiser)
         if journal is not None:
             journal.close()
-            measured = {
-                k.removeprefix("validation "): v for k, v in journal.rows[-1].items() if k.startswith("validation ")
-            }
         return measured
 
     def _update(self, indices: torch.Tensor) -> tuple[float, dict[str, torch.Tensor]]:
-        """One step of the optimiser, on these scenes."""
+        """One step of the optimiser, on these scenes: its learning rate and losses."""
         recipe, here = self.recipe, self.here
         torch.manual_seed(_seed(recipe.seed, self.done, here.rank))
         x, target = augment(self.pool, indices.to(here.device, non_blocking=True), recipe)
@@ -194,36 +189,59 @@ class _Run:
             self.average.update(self.done)
         return rate, losses
 
+    def _means(self, totals: Mapping[str, torch.Tensor], count: int) -> dict[str, float]:
+        """The losses' means over the last steps and all processes; a loss that is no number ends the run."""
+        means = {name: float(self.here.mean(value / count)) for name, value in totals.items()}
+        if not np.isfinite(means["loss"]):
+            raise InputError(
+                f"the loss became {means['loss']} by step {self.done}: lower lr (now {self.recipe.lr:g}), "
+                f"or use precision fp32 (now {self.recipe.precision})"
+            )
+        return means
 
-@torch.no_grad()
-def measure(model: nn.Module, pool: Pool, *, sigma: float, seed: int = 0) -> dict[str, float]:
-    """Accuracy and pooled mIoU of a model under one draw of noise on whole scenes."""
-    training = model.training
-    model.eval()
-    total = np.zeros((pool.classes, pool.classes + 1), np.int64)
-    generator = torch.Generator(pool.images.device).manual_seed(seed)
-    for image, target, size in zip(pool.images, pool.targets, pool.sizes.tolist(), strict=True):
-        x = image[None, :, : size[0], : size[1]].float() / 255
-        x = x + sigma * torch.randn(x.shape, generator=generator, device=x.device)
-        labels = full_size(model, x).argmax(1)[0].cpu().numpy()
-        truth = target[: size[0], : size[1]].cpu().numpy()
-        total += metrics.confusion(labels, truth.astype(np.int64), truth != IGNORE, classes=pool.classes)
-    model.train(training)
-    return {"accuracy": metrics.accuracy(total), "mIoU": metrics.mean_iou([total])}
+
+def _claim(out: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether the run is finished; an error if the folder is of a run with other settings, which are written down."""
+    file = require_writable(out / RECIPE)
+    if file.exists():
+        try:
+            found = dict(json.loads(file.read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            raise InputError(f"{file} is not a recipe that segcertify wrote: choose another folder") from None
+        for name in settings:
+            if found.get(name) != settings[name]:
+                raise InputError(
+                    f"{out} is of a run with {name} = {found.get(name)!r}, but now {name} = {settings[name]!r}: "
+                    "choose another folder, or give the same settings to go on with it"
+                )
+        return (out / MODEL).exists()
+    if (out / MODEL).exists():
+        raise InputError(f"{out} holds a model of another run: choose another folder")
+    file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    return False
 
 
 def _card(
-    model: nn.Module, data: DataSet, recipe: Recipe, *, spec: str, measured: Mapping[str, float], licence: str
+    model: nn.Module,
+    data: DataSet,
+    recipe: Recipe,
+    *,
+    spec: str,
+    start: str,
+    licence: str,
+    measured: Mapping[str, float],
 ) -> Card:
     return Card(
         architecture=describe(model, spec),
         classes=data.classes,
         colours=tuple((int(r), int(g), int(b)) for r, g, b in data.colours),
-        data=f"{data.name} ({len(data)} scenes)",
+        data=f"{data.name} ({len(data)} scenes)" + (f", started from {start}" if start else ""),
         objective=recipe.objective,
         sigma=recipe.drawn,
         recipe=recipe.to_plain(),
-        metrics=dict(measured),
+        metrics={
+            f"{name} under noise on other scenes": value for name, value in measured.items() if np.isfinite(value)
+        },
         licence=licence,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         version=__version__,
@@ -241,12 +259,12 @@ def _require_fit(model: nn.Module, data: DataSet, validation: DataSet | None) ->
     """The model's classes are the data's, found out on a small grey image before anything long."""
     if validation is not None and validation.classes != data.classes:
         raise InputError(f"{validation.name} has other classes than {data.name}")
-    device = next((weight.device for weight in model.parameters()), None)
-    if device is None:
+    weights = next(model.parameters(), None)
+    if weights is None:
         raise InputError(f"{type(model).__name__} has no weights to train")
     training = model.training
     with torch.no_grad():
-        logits = model.eval()(torch.full((1, 3, 64, 64), 0.5, device=device))
+        logits = model.eval()(torch.full((1, 3, 64, 64), 0.5, device=weights.device))
     model.train(training)
     if not isinstance(logits, torch.Tensor) or logits.ndim != 4 or logits.shape[1] != len(data.classes):
         got = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__

@@ -21,7 +21,9 @@ Losses = dict[str, torch.Tensor]
 class Objective(Protocol):
     """The loss of a model on a batch: images (B, 3, H, W) in [0, 1] and targets (B, H, W)."""
 
-    def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses: ...
+    def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        """The terms of the loss."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,7 @@ class PixelLoss:
     hardest: float = 1.0
 
     def __call__(self, logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """The loss of logits (B, classes, H, W); 0 where no pixel is valid."""
         losses = cross_entropy(logits, target, self.weights, ignore_index=IGNORE, reduction="none").flatten()
         valid = target.flatten() != IGNORE
         weight = valid.float() if self.weights is None else self.weights[target.flatten() * valid] * valid
@@ -59,6 +62,7 @@ class Noise:
     sigma: torch.Tensor
 
     def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        """The cross-entropy."""
         return {"loss": self.pixel_loss(full_size(model, x + draw(x, self.sigma)), target)}
 
 
@@ -78,9 +82,10 @@ class Consistency:
     eta: float = 0.5
 
     def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        """The sum and its three terms."""
         logits = full_size(model, copies(x, self.m) + draw(x, self.sigma, self.m))
         natural = self.pixel_loss(logits, copies(target, self.m))
-        consistency, entropy = disagreement(logits.unflatten(0, (self.m, -1)))
+        consistency, entropy = disagreement(logits.view(self.m, -1, *logits.shape[1:]))
         loss = natural + self.lam * consistency + self.eta * entropy
         return {"loss": loss, "cross-entropy": natural, "consistency": consistency, "entropy": entropy}
 
@@ -101,6 +106,7 @@ class SmoothAdv:
     steps: int = 2
 
     def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        """The cross-entropy where the attack ended."""
         noise = draw(x, self.sigma, self.m)
         moved = x + self._attack(model, x, target, noise)
         return {"loss": self.pixel_loss(full_size(model, copies(moved, self.m) + noise), copies(target, self.m))}
@@ -114,7 +120,8 @@ class SmoothAdv:
         for _ in range(self.steps):
             shift.requires_grad_(True)
             logits = full_size(model, copies(x + shift, self.m) + noise)
-            mean = log_softmax(logits, 1).unflatten(0, (self.m, -1)).logsumexp(0)  # up to a constant
+            logs = log_softmax(logits, 1).view(self.m, -1, *logits.shape[1:])
+            mean = logs.logsumexp(0)  # up to a constant
             (slope,) = torch.autograd.grad(self.pixel_loss(mean, target), shift)
             with torch.no_grad():
                 step = 2 * self.epsilon / self.steps * slope / _norms(slope).clamp(min=1e-12)
@@ -142,7 +149,7 @@ def full_size(model: Model, x: torch.Tensor) -> torch.Tensor:
 
 
 def draw(x: torch.Tensor, sigma: torch.Tensor, m: int = 1) -> torch.Tensor:
-    """Gaussian noise for m copies of a batch, (m B, ...); of several sigmas each image draws one, for all its copies."""
+    """Gaussian noise for m copies of a batch, (m B, ...); each image draws its sigma, one for all its copies."""
     scales = sigma[torch.randint(len(sigma), (len(x),), device=x.device)]
     noise = torch.randn(m * len(x), *x.shape[1:], device=x.device)
     return copies(scales, m).view(-1, *[1] * (x.ndim - 1)) * noise
@@ -155,4 +162,5 @@ def copies(batch: torch.Tensor, m: int) -> torch.Tensor:
 
 def _norms(x: torch.Tensor) -> torch.Tensor:
     """The l2 norm of each entry of a batch, to divide by."""
-    return x.flatten(1).norm(dim=1).view(-1, *[1] * (x.ndim - 1))
+    norms: torch.Tensor = torch.linalg.vector_norm(x.flatten(1), dim=1)
+    return norms.view(-1, *[1] * (x.ndim - 1))

@@ -38,7 +38,7 @@ class Ranks:
         if self.count == 1:
             return model
         if self.device.type == "cuda":
-            model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+            model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
             return DistributedDataParallel(model, device_ids=[self.device.index])
         return DistributedDataParallel(model)
 

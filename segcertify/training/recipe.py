@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from segcertify.errors import InputError, require_finite, require_integer, require_positive
@@ -14,89 +15,63 @@ CLASS_WEIGHTS = ("none", "log")
 PRECISIONS = ("fp32", "bf16")
 
 
+def _setting(default: Any, about: str) -> Any:
+    """A setting with its default and what it means; the command line shows both."""
+    return field(default=default, metadata={"help": about})
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """What to train on, for how long and how. The defaults suit images with a pretrained encoder.
+    """What a run minimises, how and for how long. The defaults suit images and a pretrained encoder.
 
-    Objective
-        ``objective``: ``non-robust`` (no noise), ``noise`` [Cohen2019], ``consistency`` [Jeong2020] or
-        ``smoothadv`` [Salman2019]. ``sigma``: the noise in input units; of several, each image draws one.
-        ``m``: noisy copies of each image (consistency and smoothadv). ``lam``, ``eta``: weights of the
-        consistency and the entropy. ``epsilon``, ``attack_steps``: radius and length of smoothadv's attack.
-    Optimisation
-        ``optimiser``, ``lr``, ``weight_decay``, ``momentum`` (of sgd), ``clip`` (of the gradient's norm; 0 for
-        none), ``schedule`` (``poly`` with ``power``, or ``cosine``), ``warmup`` (fraction of the steps),
-        ``encoder_lr`` (times ``lr``, for a model with an ``encoder``), ``ema`` (decay of the averaged weights;
-        0 for none), ``steps``, ``batch_size``.
-    Images
-        ``crop`` (height, width), ``scale`` (range, drawn on a log scale), ``rotate`` (degrees either way),
-        ``flip``, ``colour`` (strength of random brightness, contrast, saturation, tint; 0 for none).
-    Loss
-        ``class_weights``: ``none`` or ``log`` (1 / ln(1.02 + frequency), [Paszke2016]). ``ohem``: the part of
-        the pixels, the hardest, that count; 1 for all.
+    The objectives: ``non-robust`` (no noise), ``noise`` [Cohen2019], ``consistency`` [Jeong2020] and ``smoothadv``
+    [Salman2019]. Each field's ``metadata["help"]`` says what it means.
     """
 
-    objective: str = "noise"
-    sigma: tuple[float, ...] = (0.25,)
-    m: int = 2
-    lam: float = 1.0
-    eta: float = 0.5
-    epsilon: float = 0.25
-    attack_steps: int = 2
-    optimiser: str = "adamw"
-    lr: float = 1e-3
-    encoder_lr: float = 1.0
-    weight_decay: float = 0.01
-    momentum: float = 0.9
-    clip: float = 1.0
-    schedule: str = "poly"
-    power: float = 0.9
-    warmup: float = 0.02
-    ema: float = 0.999
-    steps: int = 4000
-    batch_size: int = 16
-    crop: tuple[int, int] = (320, 416)
-    scale: tuple[float, float] = (0.5, 2.0)
-    rotate: float = 0.0
-    flip: bool = True
-    colour: float = 0.5
-    class_weights: str = "none"
-    ohem: float = 1.0
-    precision: str = "bf16"
-    seed: int = 0
+    objective: str = _setting("noise", "non-robust, noise, consistency or smoothadv.")
+    sigma: tuple[float, ...] = _setting((0.25,), "Noise in the input's units; of several, each image draws one.")
+    m: int = _setting(2, "Noisy copies of each image (consistency, smoothadv).")
+    lam: float = _setting(1.0, "Weight of the copies' disagreement (consistency).")
+    eta: float = _setting(0.5, "Weight of their mean's entropy (consistency).")
+    epsilon: float = _setting(0.25, "The attack's l2 radius, in the input's units (smoothadv).")
+    attack_steps: int = _setting(2, "The attack's steps (smoothadv).")
+    steps: int = _setting(4000, "Steps of the optimiser.")
+    batch_size: int = _setting(16, "Images in a step, over all processes.")
+    optimiser: str = _setting("adamw", "adamw or sgd.")
+    lr: float = _setting(1e-3, "The learning rate at its highest.")
+    encoder_lr: float = _setting(1.0, "A factor on it for the weights of a model's `encoder`.")
+    weight_decay: float = _setting(0.01, "Weight decay; none on biases and norms.")
+    momentum: float = _setting(0.9, "Momentum (sgd).")
+    clip: float = _setting(1.0, "The gradient's norm is clipped to this; 0 for no clipping.")
+    schedule: str = _setting("poly", "How the learning rate falls: poly or cosine.")
+    power: float = _setting(0.9, "The power of poly.")
+    warmup: float = _setting(0.02, "The part of the steps over which the learning rate rises.")
+    ema: float = _setting(0.999, "Decay of the averaged weights, which are kept; 0 for no averaging.")
+    crop: tuple[int, int] = _setting((320, 416), "Height and width of the crops.")
+    scale: tuple[float, float] = _setting((0.5, 2.0), "Range of random scales.")
+    rotate: float = _setting(0.0, "Largest random rotation, in degrees.")
+    flip: bool = _setting(True, "Mirror half of the crops.")
+    colour: float = _setting(0.5, "Strength of random gamma, saturation, contrast, brightness and tint; 0 for none.")
+    class_weights: str = _setting("none", "none, or log: 1 / ln(1.02 + frequency) [Paszke2016].")
+    ohem: float = _setting(1.0, "The part of the pixels, the hardest, that count.")
+    precision: str = _setting("bf16", "bf16 (autocast) or fp32.")
+    seed: int = _setting(0, "Fixes everything random.")
 
     def __post_init__(self) -> None:
-        for name, allowed in (
-            ("objective", OBJECTIVES),
-            ("optimiser", OPTIMISERS),
-            ("schedule", SCHEDULES),
-            ("class_weights", CLASS_WEIGHTS),
-            ("precision", PRECISIONS),
-        ):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} must be one of {', '.join(allowed)}, but got {getattr(self, name)!r}")
-        for name in ("m", "attack_steps", "steps", "batch_size"):
-            require_integer(name, getattr(self, name))
-        require_integer("seed", self.seed, at_least=0)
-        for name in ("lr", "encoder_lr", "epsilon", "power"):
-            require_positive(name, getattr(self, name))
-        for name in ("lam", "eta", "weight_decay", "clip", "rotate", "colour"):
-            _require_range(name, getattr(self, name), 0, float("inf"))
-        for name in ("warmup", "ema", "momentum"):
-            if _require_range(name, getattr(self, name), 0, 1) == 1:
-                raise InputError(f"{name} must be below 1, but got 1")
-        if _require_range("ohem", self.ohem, 0, 1) == 0:
-            raise InputError("ohem must be above 0: it is the part of the pixels that count, 1 for all")
+        self._check_names()
+        self._check_numbers()
         if not self.sigma and self.objective != "non-robust":
             raise InputError(f"the objective {self.objective} needs a sigma, such as 0.25")
         for sigma in self.sigma:
             require_positive("sigma", sigma)
-        if len(self.crop) != 2 or any(require_integer("crop", side, at_least=16) < 16 for side in self.crop):
-            raise InputError(f"crop must be a height and a width, but got {self.crop!r}")
-        if len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1]:
-            raise InputError(f"scale must be a range such as (0.5, 2.0), but got {self.scale!r}")
         if self.m < 2 and self.objective == "consistency":
             raise InputError("consistency compares noisy copies: m must be at least 2, but got 1")
+        if len(self.crop) != 2 or any(require_integer("crop", side) < 16 for side in self.crop):
+            raise InputError(f"crop must be a height and a width of at least 16 pixels, but got {self.crop!r}")
+        if len(self.scale) != 2 or not 0 < require_positive("scale", self.scale[0]) <= require_finite(
+            "scale", self.scale[1]
+        ):
+            raise InputError(f"scale must be a range such as (0.5, 2.0), but got {self.scale!r}")
 
     @property
     def drawn(self) -> tuple[float, ...]:
@@ -108,16 +83,36 @@ class Recipe:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
-    def from_plain(cls, values: dict[str, Any]) -> Recipe:
+    def from_plain(cls, values: Mapping[str, Any]) -> Recipe:
         """The recipe that `to_plain` described."""
         unknown = set(values) - {field.name for field in fields(cls)}
         if unknown:
             raise InputError(f"a recipe has no setting {sorted(unknown)[0]!r}")
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+        settings: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+        return cls(**settings)
 
+    def _check_names(self) -> None:
+        for name, allowed in (
+            ("objective", OBJECTIVES),
+            ("optimiser", OPTIMISERS),
+            ("schedule", SCHEDULES),
+            ("class_weights", CLASS_WEIGHTS),
+            ("precision", PRECISIONS),
+        ):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} must be one of {', '.join(allowed)}, but got {getattr(self, name)!r}")
 
-def _require_range(name: str, value: float, low: float, high: float) -> float:
-    number = require_finite(name, value)
-    if not low <= number <= high:
-        raise InputError(f"{name} must lie in [{low:g}, {high:g}], but got {value!r}")
-    return number
+    def _check_numbers(self) -> None:
+        for name in ("m", "attack_steps", "steps", "batch_size"):
+            require_integer(name, getattr(self, name))
+        require_integer("seed", self.seed, at_least=0)
+        for name in ("lr", "encoder_lr", "epsilon", "power", "ohem"):
+            require_positive(name, getattr(self, name))
+        for name in ("lam", "eta", "weight_decay", "clip", "rotate", "colour", "warmup", "ema", "momentum"):
+            if require_finite(name, getattr(self, name)) < 0:
+                raise InputError(f"{name} must not be negative, but got {getattr(self, name)!r}")
+        for name in ("warmup", "ema", "momentum"):
+            if getattr(self, name) >= 1:
+                raise InputError(f"{name} must be below 1, but got {getattr(self, name)!r}")
+        if self.ohem > 1:
+            raise InputError(f"ohem must be at most 1, all pixels, but got {self.ohem!r}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -14,9 +14,7 @@ from segcertify.errors import InputError
 VERSION = 1
 
 
-def save(
-    path: Path, *, step: int, recipe: dict[str, Any], modules: dict[str, nn.Module], optimiser: torch.optim.Optimizer
-) -> None:
+def save(path: Path, *, step: int, modules: Mapping[str, nn.Module], optimiser: torch.optim.Optimizer) -> None:
     """Write the state after ``step`` steps."""
     tensors = {
         f"{kind}/{name}": value for kind, module in modules.items() for name, value in module.state_dict().items()
@@ -28,19 +26,12 @@ def save(
         if value is not None
     }
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-    archive.write(path, kind="training", version=VERSION, header={"step": step, "recipe": recipe}, arrays=arrays)
+    archive.write(path, kind="training", version=VERSION, header={"step": step}, arrays=arrays)
 
 
-def load(path: Path, *, recipe: dict[str, Any], modules: dict[str, nn.Module], optimiser: torch.optim.Optimizer) -> int:
+def load(path: Path, *, modules: Mapping[str, nn.Module], optimiser: torch.optim.Optimizer) -> int:
     """Put a saved state back; returns the number of steps done."""
     header, arrays = archive.read(path, kind="training", version=VERSION)
-    changed = [name for name in recipe if header.get("recipe", {}).get(name) != recipe[name]]
-    if changed:
-        name = changed[0]
-        raise InputError(
-            f"{path} is of a run with {name} = {header.get('recipe', {}).get(name)}, but now {name} = {recipe[name]}: "
-            "choose another folder, or give the same settings"
-        )
     parts: dict[str, dict[str, torch.Tensor]] = {}
     for name, array in arrays.items():
         kind, _, rest = name.partition("/")
@@ -55,10 +46,13 @@ def load(path: Path, *, recipe: dict[str, Any], modules: dict[str, nn.Module], o
     return int(header["step"])
 
 
-def _refill(module: nn.Module, tensors: dict[str, torch.Tensor], *, where: Path) -> None:
+def _refill(module: nn.Module, tensors: Mapping[str, torch.Tensor], *, where: Path) -> None:
     """Fill a module in place, so that an optimiser that holds its weights goes on with them."""
     with torch.no_grad():
-        for name, tensor in module.state_dict().items():
-            if name not in tensors or tensors[name].shape != tensor.shape:
-                raise InputError(f"{where} does not fit the model: {name} is missing or has another shape")
-            tensor.copy_(tensors[name])
+        for name, own in module.state_dict().items():
+            if name not in tensors or tensors[name].shape != own.shape:
+                raise InputError(
+                    f"{where} does not fit the model: {name} is missing or has another shape. "
+                    "Was it made with another architecture? Choose another folder"
+                )
+            own.copy_(tensors[name])

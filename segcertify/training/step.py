@@ -43,11 +43,11 @@ class Step:
         self.model.zero_grad(set_to_none=True)
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16"):
             losses = self.objective(self.model, x, target)
-        losses["loss"].backward()
+        losses["loss"].backward()  # type: ignore[no-untyped-call]
         return {name: value.detach() for name, value in losses.items()}
 
     def _on_side_stream(self, x: torch.Tensor, target: torch.Tensor) -> Losses:
-        stream = torch.cuda.Stream()
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             losses = self._plain(x, target)
