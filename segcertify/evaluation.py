@@ -13,8 +13,9 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,19 @@ from torch import nn
 
 from segcertify import __version__, metrics
 from segcertify.arrays import IntArray
+from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
+from segcertify.cloud_pictures import cloud_figure, save_view
 from segcertify.data import DataSet, Scene
 from segcertify.draws import working_device
 from segcertify.errors import InputError, require_integer, require_positive, require_probability
 from segcertify.models import with_precision
-from segcertify.noise import Gaussian
+from segcertify.noise import AxisRotation, Gaussian, Noise, Rotation
 from segcertify.pictures import certified_figure, save_figure, save_labels
 from segcertify.progress import Advance, progress_bar
 from segcertify.records import Record, RecordFile
 from segcertify.sampler import sample
-from segcertify.segmenter import Segmenter, is_random, predict
+from segcertify.segmenter import Segmenter, given, is_random, predict
 from segcertify.stats.correction import procedure
 from segcertify.votes import Votes
 
@@ -55,21 +58,34 @@ class Setting:
 
 @dataclass(frozen=True)
 class Configuration:
-    """All that decides an evaluation's records, in plain values; stored with them."""
+    """All that decides an evaluation's records, in plain values; stored with them.
+
+    ``categories`` are the classes that clouds of each category have, ``scenes`` a digest of the scenes' ids.
+    """
 
     model: str
     weights: str
     data: str
     classes: tuple[str, ...]
+    categories: dict[str, tuple[int, ...]]
     scenes: str
     settings: tuple[Setting, ...]
     corrections: tuple[str, ...]
     n0: int
     alpha: float
     seed: int
+    noise: str
     precision: str
     device: str
     version: str = __version__
+
+
+NOISES: dict[str, Callable[[float], Noise]] = {
+    "gaussian": Gaussian,
+    "rotation": Rotation,
+    **{f"{axis}-rotation": partial(AxisRotation, axis=axis) for axis in "xyz"},
+}
+"""What sigma is the scale of: noise on a scene's colours or coordinates, or rotations of a cloud."""
 
 
 def evaluate(
@@ -78,6 +94,7 @@ def evaluate(
     *,
     out: str | os.PathLike[str],
     settings: Sequence[Setting | tuple[float, int, float]],
+    noise: str | Callable[[float], Noise] = "gaussian",
     corrections: Sequence[str] = ("holm",),
     n0: int = 10,
     alpha: float = 0.001,
@@ -93,30 +110,37 @@ def evaluate(
     """Certify every scene of a data set under every setting; returns the records, which lie in ``out``.
 
     ``settings`` are (sigma, n, tau); with none, only the base model is
-    evaluated. Run again with the same arguments to
-    resume; other arguments are refused. An n that can certify nothing is
-    recorded as full abstention. ``precision`` may be ``"bf16"`` or ``"fp16"``
-    (`segcertify.models.with_precision`).
+    evaluated. ``noise`` is a key of ``NOISES``, or a function that makes a noise of a
+    sigma; Gaussian noise on clouds leaves their normals alone. A model with a method
+    ``given`` is told each scene's category. Run again with the same arguments to
+    resume; other arguments are refused. An n that can certify nothing is recorded as
+    full abstention. ``precision`` may be ``"bf16"`` or ``"fp16"``
+    (`segcertify.models.with_precision`). ``save_pictures`` keeps each certificate's
+    picture in ``out/certified``, of clouds also a page on which they turn.
     """
     claims = tuple(setting if isinstance(setting, Setting) else Setting(*setting) for setting in settings)
     if len(set(claims)) != len(claims):
         raise InputError(f"settings must all be different, but got {list(settings)}")
+    noises = {setting.sigma: _noise(noise, setting.sigma, data) for setting in claims}
     place = working_device(device, model)
     configuration = Configuration(
         model=name or type(model).__name__,
         weights=_weights_digest(model),
         data=data.name,
         classes=data.classes,
+        categories=dict(getattr(data, "categories", {})),
         scenes=hashlib.sha256("\n".join(data.ids).encode()).hexdigest()[:16],
         settings=claims,
         corrections=tuple(procedure(correction).name for correction in corrections),
         n0=require_integer("n0", n0),
         alpha=require_probability("alpha", alpha),
         seed=require_integer("seed", seed, at_least=0),
+        noise=noise if isinstance(noise, str) else str(getattr(noise, "__name__", noise)),
         precision=precision,
         device=place.type,
     )
-    run = _Run(with_precision(model, precision), configuration, Path(out), batch_size=batch_size, device=place)
+    model = with_precision(model, precision)
+    run = _Run(model, configuration, Path(out), noises=noises, batch_size=batch_size, device=place)
     run.keep_votes, run.keep_pictures = save_votes, save_pictures
     return run.over(data, progress=progress)
 
@@ -132,11 +156,12 @@ class _Run:
         configuration: Configuration,
         out: Path,
         *,
+        noises: Mapping[float, Noise],
         batch_size: int | None,
         device: torch.device,
     ) -> None:
         self.model, self.configuration, self.out = model, configuration, out
-        self.batch_size, self.device = batch_size, device
+        self.noises, self.batch_size, self.device = noises, batch_size, device
         self.largest: dict[float, int] = {}
         for setting in configuration.settings:
             self.largest[setting.sigma] = max(setting.n, self.largest.get(setting.sigma, 0))
@@ -160,8 +185,9 @@ class _Run:
 
     def scene(self, scene: Scene, data: DataSet, advance: Advance) -> list[Record]:
         """All records of one scene."""
+        model = given(self.model, scene.category)
         start = time.perf_counter()
-        prediction = self._base_prediction(scene)
+        prediction = self._base_prediction(model, scene)
         seconds = time.perf_counter() - start
         confusion = metrics.confusion(prediction, scene.target, scene.valid, classes=len(data.classes))
         records = [
@@ -170,6 +196,7 @@ class _Run:
                 "base",
                 components=scene.target.size,
                 valid=int(scene.valid.sum()),
+                category=scene.category or None,
                 confusion=metrics.to_plain(confusion),
                 sampling_seconds=seconds,
             )
@@ -177,9 +204,9 @@ class _Run:
         for sigma, n in self.largest.items():
             start = time.perf_counter()
             votes = sample(
-                self.model,
+                model,
                 scene.x,
-                noise=Gaussian(sigma),
+                noise=self.noises[sigma],
                 n=n,
                 n0=self.configuration.n0,
                 seed=self.configuration.seed,
@@ -220,6 +247,7 @@ class _Run:
                     "certified",
                     components=scene.target.size,
                     valid=int(scene.valid.sum()),
+                    category=scene.category or None,
                     **asdict(setting),
                     correction=correction,
                     radius=certificate.radius,
@@ -232,23 +260,13 @@ class _Run:
             )
             if self.keep_pictures:
                 stem = f"{_file_name(scene.id)}-sigma{setting.sigma:g}-n{setting.n}-tau{setting.tau:g}-{correction}"
-                folder = self.out / "certified"
-                save_labels(certificate.labels, folder / f"{stem}.png", colours=data.colours / 255)
-                figure = certified_figure(
-                    scene.x,
-                    prediction,
-                    certificate,
-                    target=np.where(scene.valid, scene.target, -1),
-                    colours=data.colours / 255,
-                    names=data.classes,
-                )
-                save_figure(figure, folder / f"{stem}-panels.png")
+                _draw(self.out / "certified" / stem, scene, certificate, data=data, prediction=prediction)
         return records
 
-    def _base_prediction(self, scene: Scene) -> IntArray:
+    def _base_prediction(self, model: Segmenter, scene: Scene) -> IntArray:
         """The model's labels without noise, in one pass."""
         x = torch.from_numpy(scene.x)[None].to(self.device)
-        return predict(self.model, x, [0] if is_random(self.model) else None)[0].cpu().numpy()
+        return predict(model, x, [0] if is_random(model) else None)[0].cpu().numpy()
 
     def _resume(self, scene_id: str, sigma: float) -> Path:
         return self.out / f"resume-{_file_name(scene_id)}-sigma{sigma:g}.safetensors"
@@ -267,10 +285,42 @@ def _radius_record(scene: Scene, votes: Votes, sigma: float) -> Record:
         "radius",
         components=scene.target.size,
         valid=int(scene.valid.sum()),
+        category=scene.category or None,
         sigma=sigma,
         n=votes.n,
         N=votes.N,
         correct=metrics.radius_counts(votes, scene.target, scene.valid).tolist(),
+    )
+
+
+def _noise(noise: str | Callable[[float], Noise], sigma: float, data: DataSet) -> Noise:
+    """The noise of a sigma; Gaussian noise goes on the channels that the data set names."""
+    if isinstance(noise, str) and noise not in NOISES:
+        raise InputError(f"unknown noise {noise!r}: use {', '.join(NOISES)}")
+    made = NOISES[noise](sigma) if isinstance(noise, str) else noise(sigma)
+    if isinstance(made, Gaussian) and made.channels is None:
+        return replace(made, channels=data.noised, axis=data.noise_axis)
+    return made
+
+
+def _draw(stem: Path, scene: Scene, certificate: Certificate, *, data: DataSet, prediction: IntArray) -> None:
+    """A certificate's pictures: labels and panels of an image, two views and a page of a cloud."""
+    target, colours = np.where(scene.valid, scene.target, -1), data.colours / 255
+    if scene.x.ndim == 3:
+        save_labels(certificate.labels, f"{stem}.png", colours=colours)
+        figure = certified_figure(scene.x, prediction, certificate, target=target, colours=colours, names=data.classes)
+        save_figure(figure, f"{stem}-panels.png")
+        return
+    figure = cloud_figure(scene.x, prediction, certificate, target=target, colours=colours, names=data.classes)
+    save_figure(figure, f"{stem}.png")
+    save_view(
+        f"{stem}.html",
+        scene.x,
+        certificate,
+        prediction=prediction,
+        target=target,
+        colours=colours,
+        names=data.classes,
     )
 
 
@@ -314,9 +364,9 @@ def _file_name(scene_id: str) -> str:
 
 
 def configuration_of(out: str | os.PathLike[str]) -> dict[str, Any]:
-    """The stored configuration of a run's folder."""
+    """The stored configuration of a run's folder; older ones were of images under Gaussian noise."""
     path = Path(out) / "config.json"
     if not path.is_file():
         raise InputError(f"no evaluation at {out}: it has no config.json")
     configuration: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return configuration
+    return {"noise": "gaussian", "categories": {}, **configuration}

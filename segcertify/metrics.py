@@ -1,4 +1,4 @@
-"""How good a segmentation is, certified or not: accuracy, abstention and three forms of IoU, from confusion matrices.
+"""How good a segmentation is, certified or not: accuracy, abstention and forms of IoU, from confusion matrices.
 
 A confusion matrix (C, C + 1) counts valid components, those that have ground
 truth: rows are the ground truth, columns the labels, the last column ABSTAIN.
@@ -62,6 +62,18 @@ def abstention(matrix: Confusion) -> float:
     return _ratio(matrix[:, -1].sum(), matrix.sum())
 
 
+def class_accuracy(matrix: Confusion) -> FloatArray:
+    """The fraction of each class's valid components whose label is right; NaN where it has none: (C,)."""
+    matrix = _require_matrix(matrix)
+    return _ratios(np.diagonal(matrix), matrix.sum(axis=1))
+
+
+def class_abstention(matrix: Confusion) -> FloatArray:
+    """The fraction of each class's valid components that abstain; NaN where it has none: (C,)."""
+    matrix = _require_matrix(matrix)
+    return _ratios(matrix[:, -1], matrix.sum(axis=1))
+
+
 def iou(matrix: Confusion) -> FloatArray:
     """TP_c / (|G_c| + |P_c| - TP_c) for each class c, NaN where neither ground truth nor labels have it: (C,).
 
@@ -70,8 +82,7 @@ def iou(matrix: Confusion) -> FloatArray:
     abstained component may take any label: that is `worst_case_iou`.
     """
     matrix = _require_matrix(matrix)
-    right = np.diagonal(matrix)
-    return _ratios(right, matrix.sum(axis=1) + matrix[:, :-1].sum(axis=0) - right)
+    return _ratios(np.diagonal(matrix), matrix.sum(axis=1) + _wrongly(matrix))
 
 
 def worst_case_iou(matrix: Confusion) -> FloatArray:
@@ -84,10 +95,38 @@ def worst_case_iou(matrix: Confusion) -> FloatArray:
     as the worst label it could take. Attackers can attain it for one class at a time.
     """
     matrix = _require_matrix(matrix)
-    right, truth, abstained = np.diagonal(matrix), matrix.sum(axis=1), matrix[:, -1]
-    wrong = matrix[:, :-1].sum(axis=0) - right  # labelled c, but not c
-    may_become = abstained.sum() - abstained  # abstained, and not c
-    return np.where(truth > 0, _ratios(right, truth + wrong + may_become), np.nan)
+    truth = matrix.sum(axis=1)
+    worst = _ratios(np.diagonal(matrix), truth + _wrongly(matrix) + _may_become(matrix))
+    return np.where(truth > 0, worst, np.nan)
+
+
+def shape_iou(matrix: Confusion, parts: Sequence[int]) -> float:
+    """ShapeNet's score of one shape: the mean of `iou` over the ``parts`` of its category, whether it has them or not.
+
+    A part that neither the ground truth nor the labels have counts 1. An
+    abstained point belongs to no part: it is missing from its own. So is a point
+    that is labelled as a part of another category.
+    **Not** a bound under attack: that is `worst_case_shape_iou`.
+
+    >>> shape_iou(confusion(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([True] * 3), classes=3), [0, 1, 2])
+    0.6666666666666666
+    """
+    values = iou(matrix)[_require_parts(matrix, parts)]
+    return float(np.nan_to_num(values, nan=1.0).mean())
+
+
+def worst_case_shape_iou(matrix: Confusion, parts: Sequence[int]) -> float:
+    """A lower bound on `shape_iou` under attack: each part counted at the worst that abstained points can make of it.
+
+    A part of the ground truth counts as in `worst_case_iou`. One that the shape
+    lacks counts 0 if any point has or may take its label, else 1. Whenever the
+    certificate holds (``guarantee="fwer"``), no perturbation within its radius
+    brings the smoothed model's `shape_iou` below this.
+    """
+    chosen = _require_parts(matrix, parts)
+    against = matrix.sum(axis=1) + _wrongly(matrix) + _may_become(matrix)
+    values = _ratios(np.diagonal(matrix), against)[chosen]
+    return float(np.nan_to_num(values, nan=1.0).mean())
 
 
 def mean_iou(matrices: Sequence[Confusion] | Array, form: str = "pooled") -> float:
@@ -211,6 +250,24 @@ def _require_matrix(matrix: Confusion) -> Confusion:
             "make it with metrics.confusion"
         )
     return matrix
+
+
+def _require_parts(matrix: Confusion, parts: Sequence[int]) -> list[int]:
+    """A category's parts, if they are different classes and at least one."""
+    C, chosen = len(_require_matrix(matrix)), [require_integer("a part", part, at_least=0) for part in parts]
+    if not chosen or len(set(chosen)) < len(chosen) or max(chosen) >= C:
+        raise InputError(f"parts must be different classes of 0 .. {C - 1}, at least one, but got {list(parts)}")
+    return chosen
+
+
+def _wrongly(matrix: Confusion) -> Confusion:
+    """How many components are labelled as each class, but are of another: (C,)."""
+    return np.asarray(matrix[:, :-1].sum(axis=0) - np.diagonal(matrix))
+
+
+def _may_become(matrix: Confusion) -> Confusion:
+    """How many components abstain and are of another class than each: (C,)."""
+    return np.asarray(matrix[:, -1].sum() - matrix[:, -1])
 
 
 def _require_shapes(target: Array, valid: Array, shape: tuple[int, ...]) -> None:

@@ -27,13 +27,14 @@ class Record:
     agreement count, for curves over all radii). ``confusion`` is a plain
     confusion matrix over valid components, ``correct`` the counts of "radius".
     ``components`` and ``abstained`` count all components, valid or not, and
-    ``N`` those tested.
+    ``N`` those tested. ``category`` is what a cloud shows, where that is known.
     """
 
     id: str
     kind: Kind
     components: int
     valid: int
+    category: str | None = None
     sigma: float | None = None
     n: int | None = None
     tau: float | None = None

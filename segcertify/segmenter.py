@@ -32,6 +32,12 @@ def is_random(model: Segmenter) -> bool:
     return bool(getattr(model, "random", False))
 
 
+def given(model: Segmenter, category: str) -> Segmenter:
+    """The model for inputs of a category, if it wants to know it: one with a method ``given``."""
+    bind = getattr(model, "given", None)
+    return bind(category) if bind is not None and category else model
+
+
 def require_ready(model: Segmenter, device: torch.device) -> None:
     """Refuse models that are not callable, in training mode, or on another device."""
     if not callable(model):
@@ -90,13 +96,18 @@ def _from_logits(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
             "the model gave logits that are not finite (NaN or infinity) for a noisy input: a label from them means "
             "nothing. Check its weights and precision; for classes to leave out, use a large finite negative logit."
         )
+    return upsampled(logits, batch).argmax(1)
+
+
+def upsampled(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
+    """Logits of images and volumes at the input's resolution, in single precision where they were coarser."""
     extent = tuple(batch.shape[2:])
     mode = {2: "bilinear", 3: "trilinear"}.get(len(extent))
-    if mode and logits.ndim == batch.ndim and tuple(logits.shape[2:]) != extent:
-        if any(coarse > fine for coarse, fine in zip(logits.shape[2:], extent, strict=True)):
-            raise InputError(f"logits of size {tuple(logits.shape[2:])} are finer than the input's {extent}")
-        logits = nn.functional.interpolate(logits.float(), size=extent, mode=mode, align_corners=False)
-    return logits.argmax(1)
+    if not mode or logits.ndim != batch.ndim or tuple(logits.shape[2:]) == extent:
+        return logits
+    if any(coarse > fine for coarse, fine in zip(logits.shape[2:], extent, strict=True)):
+        raise InputError(f"logits of size {tuple(logits.shape[2:])} are finer than the input's {extent}")
+    return nn.functional.interpolate(logits.float(), size=extent, mode=mode, align_corners=False)
 
 
 def _require_layout(shape: tuple[int, ...], x: tuple[int, ...]) -> None:

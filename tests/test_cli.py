@@ -128,15 +128,6 @@ def test_bad_input_is_one_clear_line(folder, arguments, message):
     assert f"error: {message}" in (shown := segcertify(*arguments, folder=folder, code=2)) or message in shown
 
 
-def test_demo(folder):
-    shown = segcertify("demo", "--out", "out", folder=folder)
-    assert "With probability at least 1 - 0.001" in shown
-    certificate = sc.Certificate.load(folder / "out" / "certificate.safetensors")
-    assert certificate.radius == pytest.approx(0.25 * 0.67449, rel=1e-4)
-    assert 0.5 < certificate.certified / certificate.N < 1
-    assert (folder / "out" / "certified.png").stat().st_size > 10_000
-
-
 def test_reproduce_toy_quick(folder):
     shown = segcertify("reproduce", "toy", "--quick", "--out", "toy", folder=folder)
     assert "text" in shown

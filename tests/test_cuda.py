@@ -162,3 +162,83 @@ def test_models_on_the_gpu(tmp_path):
         assert (votes.candidate != reference.candidate).mean() < 0.1
     scaled = sc.sample(MultiScale(model, [0.5, 1.0, 1.5], flip=True).eval(), x, **settings)
     assert scaled.candidate.shape == (64, 96)
+
+
+def network():
+    """A small network with batch statistics and dropout, on the CPU, in training mode."""
+    torch.manual_seed(0)
+    layers = nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.2), nn.Conv2d(8, 3, 1)
+    return nn.Sequential(*layers).train()
+
+
+def training_steps(name, *, graphed):
+    """Losses and gradients of seven steps, each with its own batch and noise; and the network after them."""
+    from segcertify.training import Recipe
+    from segcertify.training.objectives import PixelLoss, objective
+    from segcertify.training.step import Step
+
+    model = network().cuda()
+    update = torch.optim.SGD(model.parameters(), lr=0.05)
+    recipe = Recipe(objective=name, sigma=(0.1, 0.5), precision="fp32", ohem=0.5)
+    step = Step(model, objective(recipe, PixelLoss(), "cuda"), recipe, graphed=graphed)
+    found = []
+    for seed in range(7):
+        torch.manual_seed(seed)
+        x, target = torch.rand(4, 3, 32, 40, device="cuda"), torch.randint(3, (4, 32, 40), device="cuda")
+        loss = step(x, target)["loss"].item()
+        found.append((loss, torch.cat([weight.grad.flatten() for weight in model.parameters()])))
+        update.step()
+    return found, model
+
+
+@pytest.mark.parametrize("name", ["non-robust", "noise", "consistency", "smoothadv"])
+def test_a_replayed_training_step_is_a_plain_one(name):
+    """The same noise, dropout, loss, gradients and batch statistics; from the fourth step on it is replayed."""
+    (plain, one), (graphed, two) = (training_steps(name, graphed=graphed) for graphed in (False, True))
+    assert len({loss for loss, _ in plain}) == len(plain)  # each step has its own
+    for (loss, gradients), (expected, slope) in zip(graphed, plain, strict=True):
+        assert loss == pytest.approx(expected, rel=0.01)
+        assert (gradients - slope).norm() < 0.05 * slope.norm()
+    for ours, theirs in zip(two.buffers(), one.buffers(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0.01, atol=1e-3)
+
+
+@pytest.mark.parametrize("how", [{"optimiser": "adamw", "ema": 0.9}, {"optimiser": "sgd", "ema": 0}])
+def test_training_on_the_gpu_is_resumed_and_leaves_its_seed_alone(tmp_path, how):
+    image = pytest.importorskip("PIL.Image")
+    from segcertify.training import Every, Recipe, loop, train
+    from segcertify.training.journal import read_log
+
+    for i in range(4):
+        label = np.kron(np.random.default_rng(i).integers(0, 3, (5, 6)), np.ones((8, 8), int))
+        for kind, pixels in (("images", 30 + 190 * np.eye(3)[label]), ("labels", label)):
+            (tmp_path / kind).mkdir(exist_ok=True)
+            image.fromarray(pixels.astype(np.uint8)).save(tmp_path / kind / f"{i}.png")
+    (tmp_path / "dataset.toml").write_text('classes = ["a", "b", "c"]')
+    data = sc.data.load(f"folder:{tmp_path}")
+    recipe = Recipe(steps=10, batch_size=4, crop=(32, 32), lr=0.03, precision="fp32", **how)
+
+    def losses(out, **settings):
+        model, seed = network(), torch.cuda.get_rng_state()
+        settings |= {"out": tmp_path / out, "spec": "python:test_cuda:network", "device": "cuda"}
+        path = train(model, data, recipe, every=Every(1, 6, 10), **settings)
+        assert torch.equal(torch.cuda.get_rng_state(), seed)
+        return [row["loss"] for row in read_log(path.with_name("log.csv"))]
+
+    whole = losses("whole")
+    assert len(whole) == 10
+    assert whole[-1] < 0.9 * whole[0]
+    assert losses("plain", graphed=False) == pytest.approx(whole, rel=0.02)
+    real, calls = loop.augment, []
+
+    def mortal(*arguments):
+        calls.append(1)
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "augment", mortal)
+        with pytest.raises(KeyboardInterrupt):
+            losses("parts")
+    assert losses("parts") == pytest.approx(whole, rel=0.02)

@@ -58,27 +58,26 @@ def test_citations_of_the_code_are_in_the_references():
             assert key in references, (path, key)
 
 
-def test_the_readmes_python_runs():
-    """Both blocks, with a small model, a small image and a classifier in place of the reader's own."""
+def test_the_readmes_python_runs(monkeypatch):
+    """Both blocks, on a small photograph; the second with a small model and a classifier of the reader's own."""
     import torch
 
     import segcertify as sc
 
-    class Network:
-        def eval(self):
-            return lambda batch: torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)
-
+    small = torch.rand(3, 16, 20, generator=torch.Generator().manual_seed(0))
+    monkeypatch.setattr("segcertify.demo.photograph", lambda: small)
     blocks = re.findall(r"```python\n(.*?)```", text_of(ROOT / "README.md"), re.S)
     assert len(blocks) == 2
-    names = {
-        "my_network": Network(),
-        "load_image": lambda: torch.rand(3, 16, 20, generator=torch.Generator().manual_seed(0)),
+    first = blocks[0].replace('"cert.safetensors"', "folder / 'c'")
+    second = blocks[1].replace('"run.safetensors"', "folder / 'r'")
+    own = {
+        "model": lambda batch: torch.stack([batch.mean(1), 1 - batch.mean(1)], 1),
         "classifier": lambda batch: batch.flatten(1)[:, :3],
     }
-    code = "\n".join(blocks).replace('"cert.safetensors"', "folder / 'c'").replace('"run.safetensors"', "folder / 'r'")
     with tempfile.TemporaryDirectory() as folder:
-        names["folder"] = Path(folder)
-        exec(compile(code, "README.md", "exec"), names)
+        names = {"folder": Path(folder)}
+        exec(compile(first, "README.md", "exec"), names)
+        exec(compile(second, "README.md", "exec"), names | own)
     certificate = names["cert"]
     assert isinstance(certificate, sc.Certificate)
     assert round(certificate.radius, 4) == 0.1686

@@ -175,6 +175,48 @@ def test_per_image_and_pooled_by_hand():
     assert (metrics.accuracy(abstaining), metrics.abstention(abstaining)) == (0.5, 0.5)
 
 
+def test_class_shares_by_hand():
+    """Class 0: 2 of 4 right, 1 abstains. Class 1: 1 of 2 right. Class 2 is not in the ground truth."""
+    labels, target = np.array([0, 0, 1, ABSTAIN, 1, 2]), np.array([0, 0, 0, 0, 1, 1])
+    counted = metrics.confusion(labels, target, np.ones(6, bool), classes=3)
+    np.testing.assert_equal(metrics.class_accuracy(counted), [2 / 4, 1 / 2, np.nan])
+    np.testing.assert_equal(metrics.class_abstention(counted), [1 / 4, 0, np.nan])
+
+
+def test_shape_iou_by_hand():
+    """A shape of the category with parts 1, 2 and 3, among 5 classes; it lacks part 3.
+
+    Part 1: 2 right of 3, one abstained: 2/3. Part 2: 2 right of 3 and one wrongly labelled 4: 2/3. Part 3: nowhere, 1.
+    Under attack the abstained point may take part 2, 2/4, or part 3, which is then 0.
+    """
+    labels, target = np.array([1, 1, ABSTAIN, 2, 2, 4]), np.array([1, 1, 1, 2, 2, 2])
+    counted = metrics.confusion(labels, target, np.ones(6, bool), classes=5)
+    assert metrics.shape_iou(counted, (1, 2, 3)) == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
+    assert metrics.worst_case_shape_iou(counted, (1, 2, 3)) == pytest.approx((2 / 3 + 2 / 4 + 0) / 3)
+    assert metrics.shape_iou(counted, (3,)) == 1
+    certain = metrics.confusion(target, target, np.ones(6, bool), classes=5)
+    assert metrics.shape_iou(certain, (1, 2, 3)) == metrics.worst_case_shape_iou(certain, (1, 2, 3)) == 1
+    for wrong in ((), (1, 1), (5,)):
+        with pytest.raises(InputError, match=r"parts must be different classes of 0 \.\. 4, at least one"):
+            metrics.shape_iou(counted, wrong)
+
+
+@given(small_scenes())
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_no_adversary_gets_below_the_worst_shape_iou(drawn):
+    """Over parts that the shape may lack; for a single part it is attained."""
+    classes, one = drawn
+    counted = matrix(one, classes)
+    for parts in [range(classes), *([c] for c in range(classes))]:
+        bound = metrics.worst_case_shape_iou(counted, parts)
+        attacked = [
+            metrics.shape_iou(matrix({**one, LABELS: a}, classes), parts) for a in attacks(one[LABELS], classes)
+        ]
+        assert bound <= min(attacked) + 1e-12
+        if len(parts) == 1:
+            assert bound == pytest.approx(min(attacked), rel=1e-12)
+
+
 def test_nothing_valid():
     nothing = metrics.confusion(np.zeros(3, int), np.zeros(3, int), np.zeros(3, bool), classes=2)
     assert nothing.sum() == 0

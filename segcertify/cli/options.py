@@ -20,7 +20,10 @@ CorrectionName = Annotated[str, typer.Option(help="holm, bonferroni, k-fwer, bh 
 Budget = Annotated[int | None, typer.Option("--b", help="Error budget for k-fwer (k = b + 1).")]
 Candidates = Annotated[int, typer.Option("--n0", help="Draws that choose the candidates.")]
 Seed = Annotated[int, typer.Option(help="Fixes all noise.")]
-Model = Annotated[str, typer.Option(help="A model's spec: hrnet:FILE, hf:NAME, onnx:FILE, python:module:factory, ...")]
+Model = Annotated[
+    str,
+    typer.Option(help="A model's spec: pets, trained:FILE, hrnet:FILE, hf:NAME, onnx:FILE, python:module:factory, ..."),
+]
 Data = Annotated[
     str,
     typer.Option(

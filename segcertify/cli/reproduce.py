@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segcertify.cli import cloud_tables
 from segcertify.cli.options import (
     BatchSize,
     Data,
@@ -21,8 +25,10 @@ from segcertify.cli.options import (
     ready_model,
 )
 from segcertify.cli.printing import console, escape, print_files, print_table
+from segcertify.errors import InputError
 
 if TYPE_CHECKING:
+    from segcertify.reproduce.training import Claim
     from segcertify.segmenter import Segmenter
 
 app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments again.")
@@ -53,6 +59,77 @@ def toy(
     summary = run(folder(out), quick=quick, seed=seed)
     console.print(escape(str(summary)))
     print_files(summary.files)
+
+
+@app.command()
+def training(
+    data: Annotated[str | None, typer.Option(help="The data set without its split: camvid:FOLDER.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of models, runs and results; the same command resumes.")] = Path(
+        "reproduce/training"
+    ),
+    model_spec: Annotated[str | None, typer.Option(help="lite (the default), hrnet:w18-small-v2, ...")] = None,
+    init: Annotated[str | None, typer.Option(help="A file of weights that every training starts from.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of each training.")] = None,
+    objective: Annotated[
+        list[str] | None, typer.Option(help="non-robust, noise, consistency (all three by default) or smoothadv.")
+    ] = None,
+    sigma: Annotated[list[float] | None, typer.Option(help="Noise; 0.25, 0.33 and 0.5 by default.")] = None,
+    scale: Annotated[list[str] | None, typer.Option(help="0.25, 0.5, 0.75, 1, multi; 0.5 and 1 by default.")] = None,
+    claim: Annotated[list[str] | None, typer.Option(help="n,tau of a certificate; 100,0.75 by default.")] = None,
+    train_split: Annotated[str | None, typer.Option(help="Scenes to train on; all but one drive by default.")] = None,
+    validation_split: Annotated[str | None, typer.Option(help="Scenes to evaluate on; that drive by default.")] = None,
+    every: Annotated[int, typer.Option(help="Evaluate on every k-th of these scenes.")] = 1,
+    device: Device = None,
+    seed: Seed = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="A tiny version, in seconds.")] = False,
+    render: Annotated[
+        Path | None, typer.Option(help="Only write the page and the figure of the results.json in this folder.")
+    ] = None,
+) -> None:
+    """Non-robust, noise and consistency training on CamVid, side by side. Run again to resume."""
+    from segcertify.reproduce import training_results
+
+    if render is not None:
+        print_files(training_results.render(render))
+        return
+    if data is None:
+        raise InputError("name the data set to train on: --data camvid:FOLDER, or a folder of results: --render FOLDER")
+    from segcertify.reproduce.training import Comparison, run
+    from segcertify.reproduce.training import quick as quickly
+
+    chosen = quickly(data) if quick else Comparison(data)
+    chosen = replace(
+        chosen,
+        model=model_spec or chosen.model,
+        init=init or chosen.init,
+        recipe=replace(chosen.recipe, seed=seed, steps=chosen.recipe.steps if steps is None else steps),
+        objectives=tuple(objective or chosen.objectives),
+        sigmas=tuple(sigma or chosen.sigmas),
+        scales=tuple(scale or chosen.scales),
+        claims=tuple(map(_claim, claim)) if claim else chosen.claims,
+        train_split=train_split or chosen.train_split,
+        validation_split=validation_split or chosen.validation_split,
+        every=every,
+    )
+    sys.path.insert(0, os.getcwd())  # modules in this folder can be imported
+    results = run(chosen, out=folder(out), device=chosen_device(device), say=_say)
+    print_table(results.table())
+    console.print(f"wrote {escape(str(out / training_results.FILE))} and its table, figure and page", soft_wrap=True)
+
+
+def _claim(text: str) -> Claim:
+    """n,tau."""
+    from segcertify.reproduce.training import Claim
+
+    try:
+        n, tau = text.split(",")
+        return Claim(int(n), float(tau))
+    except ValueError:
+        raise InputError(f"--claim takes n,tau such as 100,0.75, but got {text!r}") from None
+
+
+def _say(text: str) -> None:
+    console.print(escape(text), soft_wrap=True)
 
 
 def _table(name: str) -> Callable[..., None]:
@@ -122,3 +199,5 @@ def _with_scale(spec: str, scale: str, data: str) -> str:
 
 for _name in TABLES:
     app.command(_name)(_table(_name))
+for _name in cloud_tables.TABLES:
+    app.command(_name)(cloud_tables.table_command(_name))

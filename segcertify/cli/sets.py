@@ -35,6 +35,9 @@ def evaluate(
     setting: Annotated[
         list[str], typer.Option(help="sigma,n,tau such as 0.25,100,0.75; give it several times for several claims.")
     ],
+    noise: Annotated[
+        str, typer.Option(help="gaussian, or for clouds rotation, x-rotation, y-rotation, z-rotation.")
+    ] = "gaussian",
     correction: Annotated[
         list[str] | None, typer.Option(help="holm (the default), bonferroni, bh or by; may be given several times.")
     ] = None,
@@ -48,7 +51,7 @@ def evaluate(
     precision: Precision = "fp32",
     votes: Annotated[bool, typer.Option("--votes", help="Keep every scene's votes.")] = False,
     pictures: Annotated[
-        bool, typer.Option("--pictures", help="Keep every scene's certified labels and panels.")
+        bool, typer.Option("--pictures", help="Keep pictures of every scene; of clouds also a page each.")
     ] = False,
     out: Annotated[Path, typer.Option(help="The run's folder; the same command resumes it.")] = Path("evaluation"),
 ) -> None:
@@ -65,6 +68,7 @@ def evaluate(
         scenes,
         out=folder(out),
         settings=claims,
+        noise=noise,
         corrections=correction or ["holm"],
         n0=n0,
         alpha=alpha,
@@ -91,6 +95,8 @@ def report(
     table = finished.results()
     print_table(table)
     files = table.save(run / "report", "results") + finished.classes().save(run / "report", "classes")
+    if (categories := finished.categories()) is not None:
+        files += categories.save(run / "report", "categories")
     figure = run / "report" / "radius.png"
     save_figure(radius_figure(finished.curves(), finished.rows, title=finished.title), figure)
     print_files([*files, figure])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +26,7 @@ from segcertify.cli.options import (
     folder,
     ready_model,
 )
-from segcertify.cli.printing import print_certificate, print_rows
+from segcertify.cli.printing import console, escape, print_certificate, print_files, print_rows, print_table
 from segcertify.errors import InputError
 from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform
 
@@ -48,14 +50,21 @@ class NoiseName(StrEnum):
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture and the certificate.")] = Path("certified/demo"),
-    sigma: Annotated[float, typer.Option(help="Standard deviation of the noise.")] = 0.25,
+    sigma: Annotated[
+        float, typer.Option(help="Standard deviation of the noise; the model was trained with 0.25.")
+    ] = 0.25,
     seed: Seed = 0,
 ) -> None:
-    """Certify the colour regions of a bundled photograph of a cat."""
+    """Certify a bundled photograph of a cat with the bundled model `pets`, on the CPU."""
+    start = time.perf_counter()
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that sleep, not spin: much faster on a busy CPU
     from segcertify.demo import run
 
     result = run(folder(out), sigma=sigma, seed=seed)
-    print_certificate(result.certificate, [result.picture, result.file])
+    console.print(escape(result.sentence))
+    print_table(result.table)
+    print_files([result.picture, result.file])
+    console.print(f"took {time.perf_counter() - start:.1f} s on the CPU")
 
 
 def certify(

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from segcertify.cli.options import Data, Device
+from segcertify.cli.options import Device
 from segcertify.cli.printing import console, escape, print_files
 
 
@@ -42,9 +42,12 @@ def _with_recipe(command: Callable[..., None]) -> Callable[..., None]:
 
 @_with_recipe
 def train(
-    data: Data,
+    data: Annotated[list[str], typer.Option(help="A data set's spec, as for evaluate; several are mixed.")],
+    times: Annotated[
+        list[int] | None, typer.Option(help="How often each of several data sets is taken, in their order.")
+    ] = None,
     model: Annotated[
-        str, typer.Option(help="The architecture: lite, hrnet:w18-small-v2, hrnet?width=..., python:module:factory.")
+        str, typer.Option(help="The architecture: lite, hrnet:w18-small-v2, pointnet2, python:module:factory, ...")
     ] = "lite",
     start: Annotated[
         Path | None,
@@ -68,14 +71,14 @@ def train(
     """Train a model on noise, to be certified. Run again to resume; start with torchrun for several GPUs."""
     import torch
 
-    from segcertify.data import load
+    from segcertify.data import load, mixture
     from segcertify.draws import require_device
     from segcertify.models import new, start_from
     from segcertify.training import Every, Recipe, train
 
     recipe = Recipe(**settings | {name: tuple(settings[name]) for name in ("sigma", "crop", "scale")})
     every = Every(log_every, save_every, validate_every)
-    scenes = load(data)
+    scenes = mixture([load(spec) for spec in data], times or ())
     others = None if validation is None else load(validation)
     sys.path.insert(0, os.getcwd())
     with torch.random.fork_rng(devices=[]):
@@ -97,5 +100,7 @@ def train(
         every=every,
         tensorboard=tensorboard,
     )
+    if os.environ.get("RANK", "0") != "0":  # one of torchrun's processes tells
+        return
     console.print(f"trained: use it as [bold]trained:{escape(str(path))}[/]", soft_wrap=True)
     print_files([path, *(out / name for name in ("model.md", "log.csv", "loss.png"))])

@@ -2,70 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from urllib.parse import parse_qsl
-
-from segcertify.data import camvid, cityscapes, folder, pascal_context, pets
+from segcertify.data import camvid, cityscapes, clouds, folder, pascal_context, pets, shapenet, shapes
+from segcertify.data.cloudset import CloudSet
+from segcertify.data.dataset import DataSet
 from segcertify.data.images import read_input, read_label
-from segcertify.data.scene import DataSet, Scene
+from segcertify.data.imageset import ImageSet
+from segcertify.data.mixture import mixture
+from segcertify.data.scene import Scene
+from segcertify.data.spec import AVAILABLE, CATEGORY, NORMALS, POINTS, Source, parse
 from segcertify.errors import InputError
 
-__all__ = ["DATA_SETS", "DataSet", "Scene", "load", "read_input", "read_label"]
+__all__ = ["DATA_SETS", "CloudSet", "DataSet", "ImageSet", "Scene", "load", "mixture", "read_input", "read_label"]
 
-DATA_SETS: dict[str, Callable[[Path, str | None], DataSet]] = {
-    "cityscapes": cityscapes.load,
-    "pascal-context": pascal_context.load,
-    "camvid": camvid.load,
-    "pets": pets.load,
-    "folder": folder.load,
+DATA_SETS: dict[str, Source] = {
+    "cityscapes": Source(cityscapes.load),
+    "pascal-context": Source(pascal_context.load),
+    "camvid": Source(camvid.load),
+    "pets": Source(pets.load),
+    "folder": Source(folder.load),
+    "shapenet": Source(
+        shapenet.load, {"category": CATEGORY, "normals": NORMALS, "points": POINTS, "available": AVAILABLE}
+    ),
+    "clouds": Source(clouds.load, {"normals": NORMALS, "points": POINTS}),
+    "shapes": Source(shapes.load, shapes.OPTIONS, folder=False),
 }
-
-_OPTIONS = {"split": "split=NAME (or NAME+NAME)", "only": "only=GLOB,GLOB,...", "without": "without=GLOB,GLOB,..."}
-"""What may follow the question mark of a spec, and how it is written."""
 
 
 def load(spec: str, *, split: str | None = None) -> DataSet:
     """The data set that a spec names: ``NAME:PATH`` or ``NAME:PATH?split=SPLIT&only=GLOBS&without=GLOBS``.
 
     Names are the keys of ``DATA_SETS``; each module says what its folder looks
-    like. Without a split it is the one to evaluate on (``val``; all of ``pets``);
+    like and which further options there are. Without a split it is the one to
+    evaluate on (``val``; all of ``pets``; ``test`` of ``shapenet``);
     ``train+val`` joins several. ``only`` and then ``without`` choose scenes by
     name, with globs between commas (`DataSet.only`): a fold of the training set
     is ``camvid:PATH?split=train&without=0006R0*``.
-    Folders, names and pairs of files are checked now, pixels when a scene is read.
+    Folders, names and pairs of files are checked now, what is in them when a scene is read.
     """
-    name, _, rest = spec.partition(":")
-    path, _, query = rest.partition("?")
-    if name not in DATA_SETS or not path:
-        forms = ", ".join(f"{known}:PATH" for known in DATA_SETS)
-        raise InputError(f"unknown data set {spec!r}: expected one of {forms}, such as camvid:data/camvid?split=val")
-    options = _options(spec, query)
-    asked = options.get("split")
+    name, path, options, common = parse(spec, DATA_SETS)
+    asked = common.get("split")
     if split is not None and asked is not None and split != asked:
         raise InputError(f"{spec!r} asks for the split {asked!r}, but split={split!r} was given too: say it once")
-    splits = _splits(asked if split is None else split)
-    first, *others = (DATA_SETS[name](Path(path).expanduser(), each) for each in splits)
+    source = DATA_SETS[name]
+    root = [path] if source.folder else []
+    first, *others = (source.load(*root, each, **options) for each in _splits(asked if split is None else split))
     scenes = first.joined(*others)
-    if "only" in options:
-        scenes = scenes.only(*options["only"].split(","))
-    if "without" in options:
-        scenes = scenes.without(*options["without"].split(","))
+    if "only" in common:
+        scenes = scenes.only(*common["only"])
+    if "without" in common:
+        scenes = scenes.without(*common["without"])
     return scenes
-
-
-def _options(spec: str, query: str) -> dict[str, str]:
-    """The options after the question mark, known ones only, where a plus sign is a plus sign."""
-    listed = parse_qsl(query.replace("+", "%2B"), keep_blank_values=True)
-    for key, value in listed:
-        if key not in _OPTIONS:
-            raise InputError(f"unknown option {key!r} in {spec!r}: use {', '.join(_OPTIONS.values())}")
-        if not value:
-            raise InputError(f"{key} has no value in {spec!r}: write {_OPTIONS[key]}, or leave it out")
-    options = dict(listed)
-    if len(options) < len(listed):
-        raise InputError(f"{spec!r} gives an option twice: say it once, several splits as A+B, several globs as A,B")
-    return options
 
 
 def _splits(text: str | None) -> list[str | None]:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from segcertify.data.images import pair, split_folder
-from segcertify.data.scene import IGNORE, DataSet
+from segcertify.data.codes import IGNORE
+from segcertify.data.files import split_folder
+from segcertify.data.images import pair
+from segcertify.data.imageset import ImageSet
 
 COLOURS = {
     "sky": (128, 128, 128),
@@ -26,7 +28,7 @@ COLOURS = {
 """The classes in the order of the label values 0 .. 10, with CamVid's own colours."""
 
 
-def load(root: str | os.PathLike[str], split: str | None = None) -> DataSet:
+def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
     """CamVid, split ``val`` by default: ``root/SPLIT/images/NAME.jpg`` and ``root/SPLIT/labels/NAME.png``.
 
     Label values 0 .. 10 are the classes, 11 is ignored. A name starts with its
@@ -35,10 +37,10 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> DataSet:
     """
     split = split or "val"
     folder = split_folder(Path(root).expanduser(), split)
-    return DataSet(
+    return ImageSet(
         name=f"camvid/{split}",
         classes=tuple(COLOURS),
         colours=np.array(list(COLOURS.values()), np.uint8),
-        pairs=pair(folder / "images", folder / "labels", image_suffix=(".jpg", ".png"), label_suffix=".png"),
+        items=pair(folder / "images", folder / "labels", image_suffix=(".jpg", ".png"), label_suffix=".png"),
         codes={len(COLOURS): IGNORE} | {value: value for value in range(len(COLOURS))},
     )

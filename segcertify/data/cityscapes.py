@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from segcertify.data.images import pair, split_folder
-from segcertify.data.scene import IGNORE, DataSet
+from segcertify.data.codes import IGNORE
+from segcertify.data.files import split_folder
+from segcertify.data.images import pair
+from segcertify.data.imageset import ImageSet
 from segcertify.errors import InputError
 
 
@@ -43,7 +45,7 @@ _LABELS = (  # the evaluated labels in the order of their train ids 0 .. 18, wit
 _LARGEST_ID = 33
 
 
-def load(root: str | os.PathLike[str], split: str | None = None) -> DataSet:
+def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
     """Cityscapes from the official folders, split ``val`` (500 images) by default.
 
     ``root/leftImg8bit/SPLIT/CITY/*_leftImg8bit.png`` are the images and
@@ -64,10 +66,10 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> DataSet:
         label_suffix="_gtFine_labelIds.png",
     )
     classes = {label.id: train_id for train_id, label in enumerate(_LABELS)}
-    return DataSet(
+    return ImageSet(
         name=f"cityscapes/{split}",
         classes=tuple(label.name for label in _LABELS),
         colours=np.array([label.colour for label in _LABELS], np.uint8),
-        pairs=tuple(p._replace(id=Path(p.id).name) for p in pairs),  # a name starts with its city
+        items=tuple(p._replace(id=Path(p.id).name) for p in pairs),  # a name starts with its city
         codes={value: classes.get(value, IGNORE) for value in range(_LARGEST_ID + 1)},
     )

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from segcertify.arrays import Array
+from segcertify.data.files import find_files, read_npy
 from segcertify.errors import InputError
 
 Size = tuple[int, int]
@@ -36,7 +37,7 @@ def read_input(path: str | os.PathLike[str]) -> Array:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"no file at {path}")
-    return _read_array(path) if path.suffix == ".npy" else read_image(path)
+    return _read_floats(path) if path.suffix == ".npy" else read_image(path)
 
 
 def read_image(path: str | os.PathLike[str], *, resize: Size | None = None) -> npt.NDArray[np.float32]:
@@ -91,8 +92,8 @@ def pair(
     """
     suffixes = (image_suffix,) if isinstance(image_suffix, str) else tuple(image_suffix)
     shared = images.resolve() == labels.resolve()
-    found_images = _files(images, suffixes, others=(label_suffix,) if shared else ())
-    found_labels = _files(labels, (label_suffix,), others=suffixes if shared else ())
+    found_images = find_files(images, suffixes, others=(label_suffix,) if shared else ())
+    found_labels = find_files(labels, (label_suffix,), others=suffixes if shared else ())
     expected_image = f"ending in {' or '.join(suffixes)}, in {images}"
     if not found_images and ids is None:
         beside = next((path.name for path in sorted(images.iterdir()) if not path.name.startswith(".")), None)
@@ -118,16 +119,6 @@ def pair(
     return tuple(Pair(name, found_images[name], found_labels[name]) for name in wanted)
 
 
-def split_folder(parent: Path, split: str) -> Path:
-    """The folder of one split, or an error that says which splits there are."""
-    if not parent.is_dir():
-        raise InputError(f"no folder at {parent}: check the path of the data set")
-    if not split or Path(split).name != split or not (parent / split).is_dir():
-        there = ", ".join(sorted(path.name for path in parent.iterdir() if path.is_dir())) or "none"
-        raise InputError(f"no split {split!r} in {parent}: the folders there are {there}")
-    return parent / split
-
-
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     """An image file, opened; whatever Pillow says of a bad one becomes an InputError that names it."""
@@ -144,25 +135,6 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise InputError(f"{path} cannot be read ({error}): is it truncated?") from None
 
 
-def _files(folder: Path, suffixes: Sequence[str], *, others: Sequence[str]) -> dict[str, Path]:
-    """The files under a folder by ID. A name that fits one of the other suffixes better is not ours."""
-    if not folder.is_dir():
-        raise InputError(f"no folder at {folder}: check the path of the data set, and the split")
-    found: dict[str, Path] = {}
-    for parent, _, names in os.walk(folder, followlinks=True):
-        for name in names:
-            own = max((len(suffix) for suffix in suffixes if name.endswith(suffix)), default=0)
-            other = max((len(suffix) for suffix in others if name.endswith(suffix)), default=0)
-            if name.startswith(".") or own <= other:
-                continue
-            path = Path(parent, name)
-            key = path.relative_to(folder).as_posix()[:-own]
-            if key in found:
-                raise InputError(f"{found[key]} and {path} share the name {key!r}: keep one of them")
-            found[key] = path
-    return found
-
-
 def _require_all(wanted: Sequence[str], found: dict[str, Path], message: Callable[[str], str]) -> None:
     missing = [name for name in wanted if name not in found]
     if missing:
@@ -170,13 +142,8 @@ def _require_all(wanted: Sequence[str], found: dict[str, Path], message: Callabl
         raise InputError(f"{message(missing[0])}{more}")
 
 
-def _read_array(path: Path) -> Array:
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} is not a readable .npy file of numbers ({error})") from None
-    if not isinstance(array, np.ndarray) or not np.issubdtype(array.dtype, np.floating):
-        raise InputError(
-            f"{path} must hold one array of floats, but holds {getattr(array, 'dtype', type(array).__name__)}"
-        )
+def _read_floats(path: Path) -> Array:
+    array = read_npy(path)
+    if not np.issubdtype(array.dtype, np.floating):
+        raise InputError(f"{path} must hold one array of floats, but holds {array.dtype}")
     return array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)  # of this machine's byte order

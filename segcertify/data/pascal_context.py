@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from segcertify.data.codes import IGNORE
+from segcertify.data.colours import voc_colours
 from segcertify.data.images import pair
-from segcertify.data.scene import IGNORE, DataSet, voc_colours
+from segcertify.data.imageset import ImageSet
 from segcertify.errors import InputError
 
 CLASSES = (
@@ -22,7 +24,7 @@ CLASSES = (
 SIZE = (480, 480)
 
 
-def load(root: str | os.PathLike[str], split: str | None = None) -> DataSet:
+def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
     """Pascal Context, split ``val`` (5,105 images) by default, everything resized to 480 x 480 as in the paper.
 
     ``root`` is the folder that holds ``VOCdevkit/VOC2010``, or one of these two.
@@ -44,11 +46,11 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> DataSet:
         label_suffix=".png",
         ids=_listed(folder / "ImageSets" / "SegmentationContext", split),
     )
-    return DataSet(
+    return ImageSet(
         name=f"pascal-context/{split}",
         classes=CLASSES,
         colours=voc_colours(len(CLASSES) + 1)[1:],
-        pairs=pairs,
+        items=pairs,
         codes={0: IGNORE, 255: IGNORE} | {value + 1: value for value in range(len(CLASSES))},
         resize=SIZE,
     )

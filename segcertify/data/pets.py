@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from segcertify.data.codes import IGNORE
 from segcertify.data.images import Pair, pair
-from segcertify.data.scene import IGNORE, DataSet
+from segcertify.data.imageset import ImageSet
 from segcertify.errors import InputError
 
 COLOURS = {"background": (70, 70, 70), "cat": (238, 119, 51), "dog": (0, 119, 187)}
@@ -19,7 +20,7 @@ HELD_OUT = 10
 """Of this many images in a row, the first is in ``val`` and the others are in ``train``."""
 
 
-def load(root: str | os.PathLike[str], split: str | None = None) -> DataSet:
+def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
     """Oxford pets: ``root/images/NAME.jpg`` and ``root/labels/NAME.png``.
 
     Label values 0 .. 2 are the classes, 255 (the trimaps' border) is ignored.
@@ -32,11 +33,11 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> DataSet:
         raise InputError(f"no split {split!r} in pets: use {', '.join(_SPLITS)}")
     root = Path(root).expanduser()
     pairs = pair(root / "images", root / "labels", image_suffix=(".jpg", ".png"), label_suffix=".png")
-    return DataSet(
+    return ImageSet(
         name=f"pets/{split}",
         classes=tuple(COLOURS),
         colours=np.array(list(COLOURS.values()), np.uint8),
-        pairs=_SPLITS[split](pairs),
+        items=_SPLITS[split](pairs),
         codes={255: IGNORE} | {value: value for value in range(len(COLOURS))},
     )
 

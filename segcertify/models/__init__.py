@@ -10,6 +10,8 @@ from segcertify.models.huggingface import load_huggingface
 from segcertify.models.lite import Lite
 from segcertify.models.multiscale import MultiScale
 from segcertify.models.onnx import load_onnx
+from segcertify.models.part_segmenter import PartSegmenter
+from segcertify.models.pointnet2 import PointNet2, load_pointnet2
 from segcertify.models.precision import with_precision
 from segcertify.models.spec import load
 from segcertify.models.start import start_from
@@ -20,6 +22,8 @@ __all__ = [
     "HRNet",
     "Lite",
     "MultiScale",
+    "PartSegmenter",
+    "PointNet2",
     "adapt",
     "bundled",
     "card_of",
@@ -28,6 +32,7 @@ __all__ = [
     "load_hrnet",
     "load_huggingface",
     "load_onnx",
+    "load_pointnet2",
     "load_pt2",
     "load_state",
     "load_torchscript",

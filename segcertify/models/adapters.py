@@ -16,6 +16,7 @@ from torch import nn
 
 from segcertify.errors import InputError
 from segcertify.models.normalisation import Normalise
+from segcertify.segmenter import given
 
 KEYS = ("out", "logits")
 
@@ -75,6 +76,15 @@ class Adapted(nn.Module):
     def random(self) -> bool:
         """Whether the model says that it is itself random."""
         return bool(getattr(self.model, "random", False))
+
+    def given(self, category: str) -> Adapted:
+        """The same for inputs of a category, if the model wants to know it."""
+        model = given(self.model, category)
+        if model is self.model:
+            return self
+        adapted = Adapted(model, output=self.output)
+        adapted.normalise = self.normalise
+        return adapted
 
     def forward(self, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
         """The model's scores for the batch."""

@@ -17,6 +17,7 @@ from segcertify.models.hrnet import W18_SMALL_V2, W48, Architecture, HRNet
 from segcertify.models.lite import Lite
 from segcertify.models.normalisation import Normalise
 from segcertify.models.options import NORMALISATION, Options, integer, options_of, parts, plain
+from segcertify.models.pointnet2 import PointNet2, flag
 
 HRNETS = {"w48": W48, "w18": replace(W48, width=18), "w18-small-v2": W18_SMALL_V2}
 LARGEST = 10_000
@@ -33,6 +34,7 @@ def new(spec: str, *, classes: int) -> nn.Module:
     ``lite``                  EfficientNet-Lite0 with a decoder, ``?width=`` its channels
     ``hrnet``                 HRNetV2-W48; ``?width=18&blocks=2&modules=1,3,2`` are others
     ``hrnet:w18-small-v2``    a named HRNetV2: w48, w18, w18-small-v2
+    ``pointnet2``             PointNet++ for parts of shapes; ``?normals=false`` for points without normals
     ``python:module:factory`` what ``factory()`` makes; options are its arguments, ``classes`` if it can
     ========================= ==========================================================================
     """
@@ -57,6 +59,9 @@ def describe(model: nn.Module, spec: str = "") -> dict[str, Any]:
         return {"family": "hrnet", **sizes, **_normalisation(model.normalise)}
     if type(model) is Lite:
         return {"family": "lite", "classes": model.classes, "width": model.width, **_normalisation(model.normalise)}
+    if type(model) is PointNet2:
+        sizes = {"normals": model.normals, "categories": model.categories, "parts": model.parts}
+        return {"family": "pointnet2", **sizes}
     if parts(spec)[0] == "python":
         return {"family": "python", "spec": spec}
     raise InputError(
@@ -107,6 +112,12 @@ def _build_lite(*, classes: int, width: int, mean: list[float], std: list[float]
     return Lite(_bounded("classes", classes), _bounded("width", width), mean=mean, std=std)
 
 
+def _build_pointnet2(*, normals: bool, categories: int, parts: int) -> PointNet2:
+    """A PointNet++ from its description."""
+    sizes = {"categories": _bounded("categories", categories), "parts": _bounded("parts", parts)}
+    return PointNet2(normals=normals, **sizes)
+
+
 def _bounded(name: str, value: int) -> int:
     """A number in a description."""
     if require_integer(name, value) > LARGEST:
@@ -141,6 +152,13 @@ def _new_lite(target: str, options: Options, classes: int) -> nn.Module:
     return Lite(classes) if width is None else Lite(classes, width)
 
 
+def _new_pointnet2(target: str, options: Options, classes: int) -> nn.Module:
+    """A fresh PointNet++; its classes are parts."""
+    if target:
+        raise InputError(f"there is one pointnet2 network, but got pointnet2:{target}: write pointnet2?normals=false")
+    return PointNet2(normals=flag("normals", plain(options.pop("normals", "true"))), parts=classes)
+
+
 def _new_python(target: str, options: Options, classes: int) -> nn.Module:
     """What a factory makes, if it is a module; it takes all options."""
     taken = [name for name in options if name in RESERVED]
@@ -165,11 +183,16 @@ def _normalisation(normalise: Normalise) -> dict[str, list[float]]:
     }
 
 
-_BUILD: dict[str, Callable[..., nn.Module]] = {"lite": _build_lite, "hrnet": _build_hrnet}
+_BUILD: dict[str, Callable[..., nn.Module]] = {
+    "lite": _build_lite,
+    "hrnet": _build_hrnet,
+    "pointnet2": _build_pointnet2,
+}
 
 _NEW: dict[str, Callable[[str, Options, int], nn.Module]] = {
     "lite": _new_lite,
     "hrnet": _new_hrnet,
+    "pointnet2": _new_pointnet2,
     "python": _new_python,
 }
 _EXAMPLES = "hrnet:w18-small-v2, hrnet?width=18&blocks=2&modules=1,3,2 or python:my_module:make_model"

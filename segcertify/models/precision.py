@@ -9,7 +9,7 @@ from torch import nn
 
 from segcertify.errors import InputError
 from segcertify.models.adapters import adapt
-from segcertify.segmenter import Segmenter
+from segcertify.segmenter import Segmenter, given
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -36,6 +36,10 @@ class Autocast(nn.Module):
     def random(self) -> bool:
         """Whether the model says that it is itself random."""
         return self.model.random
+
+    def given(self, category: str) -> Autocast:
+        """The same for inputs of a category, if the model wants to know it."""
+        return Autocast(given(self.model, category), self.dtype)
 
     def forward(self, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
         """The model's scores for the batch."""

@@ -17,6 +17,8 @@ from segcertify.models.multiscale import MultiScale, setting
 from segcertify.models.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from segcertify.models.onnx import load_onnx
 from segcertify.models.options import NORMALISATION, Options, integer, normalisation, options_of, parts, plain
+from segcertify.models.part_segmenter import PartSegmenter
+from segcertify.models.pointnet2 import PointNet2, flag, load_pointnet2
 from segcertify.models.trained import bundled, load_bundled, load_trained, put, read_weights
 
 
@@ -27,6 +29,7 @@ def load(spec: str) -> nn.Module:
     ``camvid``, ``pets``     models that ship with segcertify: see `bundled`
     ``trained:FILE``         a model that ``segcertify train`` wrote
     ``hrnet:FILE``           HRNetV2 weights; ``?width=48&classes=19`` are checked if given
+    ``pointnet2:FILE``       PointNet++ weights for parts of shapes; ``?normals=true`` is checked
     ``hf:DIR-OR-ID``         Hugging Face semantic segmentation; ``?revision=`` of a hub id
     ``torchscript:FILE``     a TorchScript program; ``?output=`` picks one of several outputs
     ``pt2:FILE``             a ``torch.export`` program; ``?output=`` likewise
@@ -38,6 +41,7 @@ def load(spec: str) -> nn.Module:
     Every scheme takes ``?scale=0.25`` or ``?scale=multi``, which wraps the model in
     `MultiScale`, and ``?mean=0.5,0.5,0.5&std=...``, a normalisation to put inside (in
     place of the one that ``hrnet`` and ``hf`` bring); models trained here keep theirs.
+    Models for parts of shapes take ``?category=Chair&runs=3`` instead: see `PartSegmenter`.
     `card_of` the result is what a file says about its model.
     """
     scheme, target = parts(spec)
@@ -53,6 +57,10 @@ def load(spec: str) -> nn.Module:
     mean, std = normalisation(options)
     if options:
         raise InputError(f"{spec}: {scheme} takes no option {', '.join(options)}")
+    if isinstance(model, PartSegmenter):
+        if scale is not None or mean is not None:
+            raise InputError(f"{spec}: scale, mean and std are for images, but this model takes clouds: leave them out")
+        return model.eval()
     adapted = adapt(model, mean=mean, std=std)
     if scale is None:
         return adapted.eval()
@@ -64,6 +72,14 @@ def _from_hrnet(target: str, options: Options) -> nn.Module:
     mean, std = normalisation(options)
     width, classes = integer(options, "width"), integer(options, "classes")
     return load_hrnet(target, width=width, classes=classes, mean=mean or IMAGENET_MEAN, std=std or IMAGENET_STD)
+
+
+def _from_pointnet2(target: str, options: Options) -> nn.Module:
+    """PointNet++ from its weights."""
+    normals = options.pop("normals", None)
+    return _for_parts(
+        load_pointnet2(target, normals=None if normals is None else flag("normals", plain(normals))), options
+    )
 
 
 def _from_huggingface(target: str, options: Options) -> nn.Module:
@@ -90,13 +106,13 @@ def _from_onnx(target: str, options: Options) -> nn.Module:
 def _from_trained(target: str, options: Options) -> nn.Module:
     """A model that was trained here, from its file."""
     _refuse_normalisation(f"trained:{target}", options)
-    return load_trained(target)
+    return _for_parts(load_trained(target), options)
 
 
 def _from_bundled(name: str, options: Options) -> nn.Module:
     """A model that ships with segcertify."""
     _refuse_normalisation(name, options)
-    return load_bundled(name)
+    return _for_parts(load_bundled(name), options)
 
 
 def _from_python(target: str, options: Options) -> Callable[..., Any]:
@@ -111,6 +127,14 @@ def _from_python(target: str, options: Options) -> Callable[..., Any]:
         raise InputError(f"python:{target} gave {type(model).__name__}, but only a torch.nn.Module takes weights")
     put(model, saved)
     return model
+
+
+def _for_parts(model: nn.Module, options: Options) -> nn.Module:
+    """A network for shapes of many categories as a segmenter of one's parts; any other as it is."""
+    if not isinstance(model, PointNet2):
+        return model
+    runs = integer(options, "runs")
+    return PartSegmenter(model, options.pop("category", None), 3 if runs is None else runs)
 
 
 def _refuse_normalisation(spec: str, options: Options) -> None:
@@ -131,6 +155,7 @@ _LOADERS: dict[str, Callable[[str, Options], Callable[..., Any]]] = {
     "torchscript": _from_torchscript,
     "pt2": _from_pt2,
     "onnx": _from_onnx,
+    "pointnet2": _from_pointnet2,
     "trained": _from_trained,
     "python": _from_python,
 }

@@ -37,7 +37,8 @@ def load_trained(path: str | os.PathLike[str]) -> nn.Module:
             model = build(card.architecture)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    model.normalise = Normalise(card.architecture["mean"], card.architecture["std"])
+    if "mean" in card.architecture:
+        model.normalise = Normalise(card.architecture["mean"], card.architecture["std"])
     put(model, Saved(state, card))
     return model
 

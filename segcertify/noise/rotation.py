@@ -60,10 +60,10 @@ class AxisRotation:
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
         axis = np.asarray(AXES[self.axis] if isinstance(self.axis, str) else self.axis, float)
         turns = [rotation_matrix(axis, self.sigma * stream.rng.standard_normal()) for stream in streams]
-        return _turn(x, turns, self.vectors)
+        return turn(x, turns, self.vectors)
 
     def check(self, input_shape: tuple[int, ...]) -> None:
-        _vectors(input_shape, self.vectors)
+        turned_vectors(input_shape, self.vectors)
 
     def threat(self, norm: str) -> str:
         return f"rotation angle (radians) about the axis {self.axis}{_turned(self.vectors)}"
@@ -110,10 +110,10 @@ class Rotation:
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
         axes = [stream.rng.standard_normal(3) for stream in streams]  # their directions are uniform
         angles = heat_kernel_angle(np.array([stream.rng.random() for stream in streams]), self.sigma)
-        return _turn(x, [rotation_matrix(a, angle) for a, angle in zip(axes, angles, strict=True)], self.vectors)
+        return turn(x, [rotation_matrix(a, angle) for a, angle in zip(axes, angles, strict=True)], self.vectors)
 
     def check(self, input_shape: tuple[int, ...]) -> None:
-        _vectors(input_shape, self.vectors)
+        turned_vectors(input_shape, self.vectors)
 
     def threat(self, norm: str) -> str:
         return f"rotation angle (radians) about any axis{_turned(self.vectors)}"
@@ -124,8 +124,8 @@ def rotation_matrix(axis: FloatArray, angle: float) -> FloatArray:
     axis = axis / np.abs(axis).max()  # so that the norm neither overflows nor vanishes
     x, y, z = axis / np.linalg.norm(axis)
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    turn: FloatArray = np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
-    return turn
+    matrix: FloatArray = np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
+    return matrix
 
 
 def heat_kernel_cdf(angle: float | FloatArray, sigma: float) -> FloatArray:
@@ -161,7 +161,7 @@ def _require_vectors(vectors: int | None) -> None:
         require_integer("vectors", vectors)
 
 
-def _vectors(input_shape: tuple[int, ...], vectors: int | None) -> int:
+def turned_vectors(input_shape: tuple[int, ...], vectors: int | None = None) -> int:
     """How many triples of columns turn."""
     if len(input_shape) != 2:
         raise InputError(f"rotations need inputs of shape (points, columns), but got {input_shape}")
@@ -175,9 +175,9 @@ def _vectors(input_shape: tuple[int, ...], vectors: int | None) -> int:
     return vectors
 
 
-def _turn(x: Tensor, turns: Sequence[FloatArray], vectors: int | None) -> Tensor:
+def turn(x: Tensor, turns: Sequence[FloatArray], vectors: int | None = None) -> Tensor:
     """x with its leading triples turned by each matrix: (len(turns), *x.shape)."""
-    count = _vectors(tuple(x.shape), vectors)
+    count = turned_vectors(tuple(x.shape), vectors)
     batch = x.repeat(len(turns), 1, 1)
     matrices = x.new_tensor(np.stack(turns))  # (B, 3, 3)
     points = batch[:, :, : 3 * count].reshape(len(turns), -1, 3)

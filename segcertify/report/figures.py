@@ -11,6 +11,9 @@ from segcertify.report.summary import Curve, Row
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
 
+RADII = {"l2": "l2 radius R", "angle": "rotation angle R in radians"}
+"""What the radius of each norm is."""
+
 
 def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, power: int = 1) -> Figure:
     """A curve for each sigma, valid at all its radii at once, and a dot for each certificate at a fixed tau.
@@ -34,7 +37,8 @@ def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, p
     base = next((row for row in rows if row.sigma is None), None)
     if base is not None:
         axes.axhline(base.accuracy, color="#555555", linestyle=":", linewidth=1, label="base model, no noise")
-    axes.set_xlabel("l2 radius R (dots: certificates at a fixed tau, its value beside)")
+    radius = RADII.get(curves[0].norm) if curves else None
+    axes.set_xlabel(f"{radius or 'radius R'} (dots: certificates at a fixed tau, its value beside)")
     axes.set_ylabel("certified accuracy")
     if power > 1:
         axes.set_yscale(

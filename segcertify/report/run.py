@@ -8,9 +8,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from segcertify.evaluation import configuration_of
+from segcertify.evaluation import NOISES, configuration_of
 from segcertify.records import Record, read_records
-from segcertify.report.summary import Curve, Row, class_table, radius_curves, results_table, summarize
+from segcertify.report.summary import (
+    Curve,
+    Row,
+    category_table,
+    class_table,
+    radius_curves,
+    results_table,
+    summarize,
+)
 from segcertify.report.table import Table
 
 
@@ -23,13 +31,19 @@ class Run:
 
     @property
     def title(self) -> str:
-        """Model and data set."""
-        return f"{self.configuration['model']} on {self.configuration['data']}"
+        """Model, data set and, unless it is Gaussian, the noise."""
+        drawn = "" if self.noise == "gaussian" else f", {self.noise} noise"
+        return f"{self.configuration['model']} on {self.configuration['data']}{drawn}"
+
+    @property
+    def noise(self) -> str:
+        """The noise's name, a key of `segcertify.evaluation.NOISES` or a function's."""
+        return str(self.configuration["noise"])
 
     @cached_property
     def rows(self) -> list[Row]:
         """A row for each setting."""
-        return summarize(self.records)
+        return summarize(self.records, self.configuration["categories"])
 
     def results(self) -> Table:
         """The table of all settings."""
@@ -37,11 +51,19 @@ class Run:
 
     def classes(self) -> Table:
         """The table of all classes."""
-        return class_table(self.rows, self.configuration["classes"], title=f"IoU by class, pooled: {self.title}")
+        return class_table(self.rows, self.configuration["classes"], title=f"By class, pooled: {self.title}")
+
+    def categories(self) -> Table | None:
+        """The table of all categories, of clouds that have them."""
+        if not self.rows[0].categories:
+            return None
+        return category_table(self.rows, title=f"By category: {self.title}")
 
     def curves(self) -> list[Curve]:
-        """Certified accuracy against the radius."""
-        return radius_curves(self.records, alpha=self.configuration["alpha"])
+        """Certified accuracy against the radius; none for a noise that only a function knows."""
+        if self.noise not in NOISES:
+            return []
+        return radius_curves(self.records, noise=NOISES[self.noise], alpha=self.configuration["alpha"])
 
 
 def read_run(folder: str | os.PathLike[str]) -> Run:

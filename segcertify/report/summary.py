@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,9 @@ from segcertify import metrics
 from segcertify.certificate import radius_text
 from segcertify.certification import radius_table
 from segcertify.errors import InputError
-from segcertify.noise import Gaussian
+from segcertify.noise import Noise
 from segcertify.records import Record
+from segcertify.report.categories import Category, by_category, shape_scores
 from segcertify.report.table import Table
 
 
@@ -21,7 +22,8 @@ class Row:
     """One setting over all scenes. Without noise (the base model) the setting is None throughout.
 
     ``abstained`` is a share of the valid components, ``abstained_all`` of all;
-    times are seconds a scene.
+    ``class_accuracy`` and ``class_abstained`` are shares of each class's; times
+    are seconds a scene. Clouds have ``categories``, where these are known.
     """
 
     sigma: float | None
@@ -35,10 +37,13 @@ class Row:
     miou_pooled: float
     miou_worst_case: float
     iou: tuple[float, ...]
+    class_accuracy: tuple[float, ...]
+    class_abstained: tuple[float, ...]
     abstained: float
     abstained_all: float
     sampling_seconds: float
     testing_seconds: float
+    categories: tuple[Category, ...] = ()
 
     @property
     def label(self) -> str:
@@ -48,8 +53,11 @@ class Row:
         return f"sigma={self.sigma:g}, n={self.n}, tau={self.tau:g}, {self.correction}"
 
 
-def summarize(records: Sequence[Record]) -> list[Row]:
-    """A row for the base model and one for each (sigma, n, tau, correction), in the order of the records."""
+def summarize(records: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> list[Row]:
+    """A row for the base model and one for each (sigma, n, tau, correction), in the order of the records.
+
+    ``categories`` are the classes that clouds of each category have.
+    """
     groups: dict[tuple[object, ...], list[Record]] = {}
     for record in records:
         if record.kind != "radius":
@@ -57,10 +65,10 @@ def summarize(records: Sequence[Record]) -> list[Row]:
             groups.setdefault(key, []).append(record)
     if not groups:
         raise InputError("no records to summarize: the evaluation has finished no scene yet")
-    return [_row(group) for group in groups.values()]
+    return [_row(group, categories) for group in groups.values()]
 
 
-def _row(group: Sequence[Record]) -> Row:
+def _row(group: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> Row:
     matrices = [metrics.from_plain(record.confusion or {}) for record in group]
     pooled = np.sum(matrices, axis=0)
     first = group[0]
@@ -76,46 +84,92 @@ def _row(group: Sequence[Record]) -> Row:
         miou_pooled=metrics.mean_iou(matrices, "pooled"),
         miou_worst_case=metrics.mean_iou(matrices, "worst_case"),
         iou=tuple(metrics.iou(pooled).tolist()),
+        class_accuracy=tuple(metrics.class_accuracy(pooled).tolist()),
+        class_abstained=tuple(metrics.class_abstention(pooled).tolist()),
         abstained=metrics.abstention(pooled),
         abstained_all=sum(r.abstained for r in group) / sum(r.components for r in group),
         sampling_seconds=float(np.mean([r.sampling_seconds for r in group])),
         testing_seconds=float(np.mean([r.testing_seconds for r in group])),
+        categories=by_category(group, categories),
     )
 
 
 def results_table(rows: Sequence[Row], *, title: str, alpha: float) -> Table:
-    """Accuracy, the three forms of mIoU, abstention and time."""
+    """Accuracy, three forms of IoU (of shapes, where there are categories), abstention and time."""
+    shapes = bool(rows[0].categories)
+    forms = ("shape IoU", "shape IoU by category") if shapes else ("mIoU per image", "mIoU pooled")
     heads = (
-        "setting", "R", "certified accuracy", "mIoU per image", "mIoU pooled", "mIoU worst case",
+        "setting", "R", "certified accuracy", *forms, f"{'shape IoU' if shapes else 'mIoU'} worst case",
         "abstained (valid)", "abstained (all)", "sampling s", "testing s",
     )  # fmt: skip
-    body = tuple(
-        (
-            row.label,
-            "" if row.radius is None else radius_text(row.radius, 4),
-            *(f"{v:.4f}" for v in (row.accuracy, row.miou_per_image, row.miou_pooled)),
-            "" if row.sigma is None else f"{row.miou_worst_case:.4f}",
-            *(f"{v:.4f}" for v in (row.abstained, row.abstained_all)),
-            f"{row.sampling_seconds:.2f}",
-            f"{row.testing_seconds:.3f}",
+    body = []
+    for row in rows:
+        *means, worst = _forms(row)
+        body.append(
+            (
+                row.label,
+                "" if row.radius is None else radius_text(row.radius, 4),
+                *(f"{v:.4f}" for v in (row.accuracy, *means)),
+                "" if row.sigma is None else f"{worst:.4f}",
+                *(f"{v:.4f}" for v in (row.abstained, row.abstained_all)),
+                f"{row.sampling_seconds:.2f}",
+                f"{row.testing_seconds:.3f}",
+            )
         )
-        for row in rows
-    )
     scenes = rows[0].scenes
     notes = (
         f"{scenes} scenes, alpha = {alpha:g} for each: a row's certificates hold for all scenes together with "
         f"probability at least {max(0.0, 1 - scenes * alpha):g}.",
-        "An abstention counts as wrong. Only the worst-case mIoU is a lower bound under attack.",
+        "An abstention counts as wrong. Of the IoUs only the worst case is a lower bound under attack.",
+        *([SHAPE_NOTE] if shapes else []),
         "Sampling time is each n's share of one run at the largest n of its sigma. Each row is a claim of its own.",
     )
-    return Table(title, heads, body, notes)
+    return Table(title, heads, tuple(body), notes)
+
+
+SHAPE_NOTE = (
+    "Shape IoU is ShapeNet's: the mean over the parts of a shape's category (a part that neither the ground truth nor "
+    "the labels have counts 1, an abstained point belongs to no part), then over shapes, or over the categories' means."
+)
+
+
+def _forms(row: Row) -> tuple[float, float, float]:
+    """Two means of the IoU and the worst case."""
+    if not row.categories:
+        return row.miou_per_image, row.miou_pooled, row.miou_worst_case
+    scores = shape_scores(row.categories)
+    return scores.mean, scores.category_mean, scores.worst_case
+
+
+def category_table(rows: Sequence[Row], *, title: str) -> Table:
+    """Each category under each setting: accuracy, abstention and shape IoU."""
+    heads = ("setting", "category", "shapes", "accuracy", "abstained", "shape IoU", "shape IoU worst case")
+    body = tuple(
+        (
+            row.label,
+            category.name,
+            str(category.shapes),
+            *(f"{v:.4f}" for v in (category.accuracy, category.abstained, category.iou)),
+            "" if row.sigma is None else f"{category.worst_case_iou:.4f}",
+        )
+        for row in rows
+        for category in row.categories
+    )
+    return Table(title, heads, body, (SHAPE_NOTE,))
 
 
 def class_table(rows: Sequence[Row], classes: Sequence[str], *, title: str) -> Table:
-    """Pooled IoU of each class, a column for each setting."""
-    heads = ("class", *(row.label for row in rows))
-    body = tuple((name, *(_number(row.iou[c]) for row in rows)) for c, name in enumerate(classes))
-    return Table(title, heads, body)
+    """Pooled IoU, accuracy and abstention of each class that occurs, three columns for each setting."""
+    columns = ("IoU", "right", "abstained")
+    heads = ("class", *(f"{row.label}: {column}" for row in rows for column in columns))
+    values = [column for row in rows for column in (row.iou, row.class_accuracy, row.class_abstained)]
+    body = tuple(
+        (name, *(_number(column[c]) for column in values))
+        for c, name in enumerate(classes)
+        if not all(np.isnan(column[c]) for column in values)
+    )
+    notes = ("Right and abstained are shares of the components that the ground truth gives to the class.",)
+    return Table(title, heads, body, notes)
 
 
 def _number(value: float) -> str:
@@ -124,23 +178,29 @@ def _number(value: float) -> str:
 
 @dataclass(frozen=True)
 class Curve:
-    """Certified accuracy against the radius for one sigma: valid at all radii at once."""
+    """Certified accuracy against the radius for one noise: valid at all radii at once."""
 
     sigma: float
+    norm: str
     n: int
     certified: metrics.RadiusCurve
 
 
-def radius_curves(records: Sequence[Record], *, alpha: float) -> list[Curve]:
-    """From Clopper-Pearson bounds at alpha / N: for each scene, all radii hold with probability at least 1 - alpha."""
+def radius_curves(records: Sequence[Record], *, noise: Callable[[float], Noise], alpha: float) -> list[Curve]:
+    """From Clopper-Pearson bounds at alpha / N: for each scene, all radii hold with probability at least 1 - alpha.
+
+    ``noise`` makes the noise of a sigma.
+    """
     groups: dict[tuple[float, int], list[Record]] = {}
     for record in records:
         if record.kind == "radius" and record.sigma is not None and record.n is not None:
             groups.setdefault((record.sigma, record.n), []).append(record)
     curves = []
     for (sigma, n), group in groups.items():
-        tables = [radius_table(Gaussian(sigma), n=n, N=record.N or 1, alpha=alpha) for record in group]
+        drawn = noise(sigma)
+        tables = [radius_table(drawn, n=n, N=record.N or 1, alpha=alpha) for record in group]
         counts = np.array([record.correct for record in group])
         valid = sum(record.valid for record in group)
-        curves.append(Curve(sigma, n, metrics.certified_accuracy_curve(counts, np.stack(tables), valid)))
+        certified = metrics.certified_accuracy_curve(counts, np.stack(tables), valid)
+        curves.append(Curve(sigma, drawn.norm, n, certified))
     return curves

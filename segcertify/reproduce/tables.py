@@ -61,10 +61,10 @@ def paper_table(name: str) -> PaperTable:
     """A table of the paper by name, with its numbers."""
     if name not in NAMES:
         raise InputError(f"unknown table {name!r}: use one of {', '.join(NAMES)}")
-    content = _read(name)
+    content = read_numbers(name)
     rows = content.get("row", [])
     if "include" in content:
-        whole = _read(content["include"])
+        whole = read_numbers(content["include"])
         rows = [row for row in whole["row"] if row.get("main")]
         content = {**whole, "title": content["title"]}
     if "sweep" in content:
@@ -84,7 +84,8 @@ def paper_table(name: str) -> PaperTable:
     )
 
 
-def _read(name: str) -> dict[str, Any]:
+def read_numbers(name: str) -> dict[str, Any]:
+    """The paper's numbers in a file of ``paper``, as typed."""
     return tomllib.loads((files("segcertify.reproduce") / "paper" / f"{name}.toml").read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Augmentation of a batch on its device: scale, rotation, crop, flip and colour, one draw for each image."""
+"""Augmentation of images on their device: scale, rotation, crop, flip and colour, one draw for each image."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import torch
 from torch.nn.functional import grid_sample
 
-from segcertify.training.pool import GREY, IGNORE, Pool
+from segcertify.training.pool import GREY, IGNORE, ImagePool
 from segcertify.training.recipe import Recipe
 
 ASPECT = 0.1
@@ -16,7 +16,7 @@ ASPECT = 0.1
 LUMA = (0.299, 0.587, 0.114)
 
 
-def augment(pool: Pool, indices: torch.Tensor, recipe: Recipe) -> tuple[torch.Tensor, torch.Tensor]:
+def augment(pool: ImagePool, indices: torch.Tensor, recipe: Recipe) -> tuple[torch.Tensor, torch.Tensor]:
     """Images (B, 3, *crop) in [0, 1] and targets (B, *crop) for one training step."""
     images, targets = pool.images[indices].float(), pool.targets[indices]
     grid = _grid(pool.sizes[indices].float(), images.shape[-2:], recipe)

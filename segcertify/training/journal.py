@@ -22,7 +22,7 @@ class Journal:
     def __init__(self, folder: Path, *, start: int, tensorboard: bool = False) -> None:
         self.path = require_writable(folder / "log.csv")
         self.rows = [row for row in read_log(self.path) if row["step"] <= start] if self.path.exists() else []
-        self._board = _board(folder, start) if tensorboard else None
+        self._board = require_tensorboard()(folder / "tensorboard", purge_step=start + 1) if tensorboard else None
         self._write()
 
     def add(self, row: Mapping[str, float]) -> None:
@@ -57,9 +57,12 @@ def read_log(path: Path) -> list[dict[str, float]]:
     """The rows of a ``log.csv``; empty cells are left out."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            return [{name: float(text) for name, text in row.items() if text} for row in csv.DictReader(file)]
-    except (ValueError, TypeError, UnicodeDecodeError) as error:
+            rows = [{name: float(text) for name, text in row.items() if text} for row in csv.DictReader(file)]
+        if not all("step" in row for row in rows):
+            raise ValueError("a row without a step")
+    except (ValueError, TypeError, csv.Error) as error:
         raise InputError(f"{path} is not a training log ({error}): move it away, or choose another folder") from None
+    return rows
 
 
 def loss_figure(rows: list[dict[str, float]], *, title: str) -> Any:
@@ -81,17 +84,19 @@ def loss_figure(rows: list[dict[str, float]], *, title: str) -> Any:
             )
         panel.set_ylabel(label)
         panel.grid(alpha=0.3)
-        panel.legend(frameon=False)
+        if panel.lines:
+            panel.legend(frameon=False)
     panels[-1].set_xlabel("steps")
     panels[0].set_title(title)
     return figure
 
 
-def _board(folder: Path, start: int) -> Any:
+def require_tensorboard() -> Any:
+    """TensorBoard's writer: to be asked for before long work."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise InputError(
             "TensorBoard is not installed: pip install tensorboard, or leave it out (log.csv is always written)"
         ) from None
-    return SummaryWriter(folder / "tensorboard", purge_step=start + 1)
+    return SummaryWriter

@@ -25,14 +25,15 @@ from segcertify.progress import progress_bar
 from segcertify.training import resume
 from segcertify.training.augmentation import augment
 from segcertify.training.average import Average
-from segcertify.training.journal import Journal
+from segcertify.training.journal import Journal, require_tensorboard
 from segcertify.training.measure import measure
 from segcertify.training.objectives import PixelLoss, objective
-from segcertify.training.pool import Pool, batches, read_pool
+from segcertify.training.pool import CloudPool, Pool, batches, frequencies, read_pool, with_category
 from segcertify.training.ranks import Ranks, ranks
 from segcertify.training.recipe import Recipe
 from segcertify.training.schedule import optimiser, set_rate
 from segcertify.training.step import Step
+from segcertify.training.turning import turn
 
 MODEL, RECIPE, STATE = "model.safetensors", "recipe.json", "resume.safetensors"
 """The files in a run's folder: the finished model, the settings, the state of an unfinished run."""
@@ -86,9 +87,12 @@ def train(
     _require_fit(model, data, validation)
     settings = {"model": spec, "start": start, "data": data.name, "scenes": len(data), **recipe.to_plain()}
     _card(model, data, recipe, spec=spec, licence=licence, start=start, measured={})  # errors now, not at the end
-    if _claim(out, settings):
-        return out / MODEL
+    if tensorboard:
+        require_tensorboard()
     with ranks(device) as here:
+        here.share(recipe.batch_size)
+        if _claim(out, settings):
+            return out / MODEL
         run = _Run(model.to(here.device), data, recipe, out=out, here=here, graphed=graphed, progress=progress)
         others = None if validation is None else read_pool(validation, here.device, progress=progress)
         cuda = [here.device] if here.device.type == "cuda" else []
@@ -131,7 +135,12 @@ class _Run:
         if graphed is None:
             graphed = here.device.type == "cuda" and here.count == 1
         loss = PixelLoss(_class_weights(self.pool, recipe), recipe.ohem)
-        self.step = Step(here.wrap(self.model), objective(recipe, loss, here.device), recipe, graphed=graphed)
+        self.step = Step(
+            here.wrap(self.model),
+            objective(recipe, loss, here.device, noised=self.pool.noised),
+            recipe,
+            graphed=graphed,
+        )
 
     @property
     def result(self) -> nn.Module:
@@ -149,7 +158,7 @@ class _Run:
         order = batches(len(self.pool), self.share, seed=recipe.seed, start=self.done, rank=here.rank, ranks=here.count)
         totals: dict[str, torch.Tensor] = {}
         measured: dict[str, float] = {}
-        began = time.perf_counter()
+        began, logged = time.perf_counter(), self.done
         with progress_bar(recipe.steps, f"training {self.out.name}", show=self.progress) as advance:
             advance(self.done)
             while self.done < recipe.steps:
@@ -159,7 +168,7 @@ class _Run:
                 advance(1)
                 last = self.done == recipe.steps
                 if self.done % every.log == 0 or last:
-                    count = (self.done - 1) % every.log + 1
+                    count = self.done - logged
                     row = {"step": float(self.done), "lr": rate, **self._means(totals, count)}
                     seconds = time.perf_counter() - began
                     row |= {"seconds": seconds, "images per second": count * recipe.batch_size / seconds}
@@ -168,7 +177,7 @@ class _Run:
                         row |= {f"validation {name}": value for name, value in measured.items()}
                     if journal is not None:
                         journal.add(row)
-                    totals, began = {}, time.perf_counter()
+                    totals, began, logged = {}, time.perf_counter(), self.done
                 if here.first and self.done % every.save == 0 and not last:
                     resume.save(self.file, step=self.done, modules=self._modules, optimiser=self.optimiser)
         if journal is not None:
@@ -178,9 +187,8 @@ class _Run:
     def _update(self, indices: torch.Tensor) -> tuple[float, dict[str, torch.Tensor]]:
         """One step of the optimiser, on these scenes: its learning rate and losses."""
         recipe, here = self.recipe, self.here
-        torch.manual_seed(_seed(recipe.seed, self.done, here.rank))
-        x, target = augment(self.pool, indices.to(here.device, non_blocking=True), recipe)
-        losses = self.step(x.contiguous(memory_format=torch.channels_last), target)
+        _set_seed(_seed(recipe.seed, self.done, here.rank), here.device)
+        losses = self.step(*self._batch(indices.to(here.device, non_blocking=True)))
         rate = set_rate(self.optimiser, self.done, recipe)
         if recipe.clip:
             nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
@@ -188,6 +196,13 @@ class _Run:
         if self.average is not None:
             self.average.update(self.done)
         return rate, losses
+
+    def _batch(self, indices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """These scenes, augmented."""
+        if isinstance(self.pool, CloudPool):
+            return turn(self.pool, indices, self.recipe)
+        x, target = augment(self.pool, indices, self.recipe)
+        return x.contiguous(memory_format=torch.channels_last), target
 
     def _means(self, totals: Mapping[str, torch.Tensor], count: int) -> dict[str, float]:
         """The losses' means over the last steps and all processes; a loss that is no number ends the run."""
@@ -217,7 +232,9 @@ def _claim(out: Path, settings: Mapping[str, Any]) -> bool:
         return (out / MODEL).exists()
     if (out / MODEL).exists():
         raise InputError(f"{out} holds a model of another run: choose another folder")
-    file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    whole = file.with_name(f".{file.name}.{os.getpid()}.tmp")  # several processes may claim at once
+    whole.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    os.replace(whole, file)
     return False
 
 
@@ -251,26 +268,40 @@ def _card(
 def _class_weights(pool: Pool, recipe: Recipe) -> torch.Tensor | None:
     if recipe.class_weights == "none":
         return None
-    weights = 1 / torch.log(ENET + pool.frequencies)
-    return (weights / weights.mean()).float().to(pool.images.device)
+    weights = 1 / torch.log(ENET + frequencies(pool))
+    return (weights / weights.mean()).float().to(pool.targets.device)
 
 
 def _require_fit(model: nn.Module, data: DataSet, validation: DataSet | None) -> None:
-    """The model's classes are the data's, found out on a small grey image before anything long."""
+    """The model's classes are the data's, found out on a small grey image, or the first cloud, before anything long."""
     if validation is not None and validation.classes != data.classes:
         raise InputError(f"{validation.name} has other classes than {data.name}")
-    weights = next(model.parameters(), None)
+    weights = next((weight for weight in model.parameters() if weight.requires_grad), None)
     if weights is None:
         raise InputError(f"{type(model).__name__} has no weights to train")
     training = model.training
+    clouds = data.noised is not None
+    x = torch.from_numpy(with_category(data[0]))[None] if clouds else torch.full((1, 3, 64, 64), 0.5)
     with torch.no_grad():
-        logits = model.eval()(torch.full((1, 3, 64, 64), 0.5, device=weights.device))
+        logits = model.eval()(x.to(weights.device))
     model.train(training)
-    if not isinstance(logits, torch.Tensor) or logits.ndim != 4 or logits.shape[1] != len(data.classes):
+    if (
+        not isinstance(logits, torch.Tensor)
+        or logits.ndim != (3 if clouds else 4)
+        or logits.shape[1] != len(data.classes)
+    ):
         got = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+        components = "points" if clouds else "height, width"
         raise InputError(
-            f"the model must give logits (B, {len(data.classes)}, height, width) for {data.name}, but gave {got}"
+            f"the model must give logits (B, {len(data.classes)}, {components}) for {data.name}, but gave {got}"
         )
+
+
+def _set_seed(seed: int, device: torch.device) -> None:
+    """Seed the CPU and this device; torch.manual_seed would seed all others too, for good."""
+    torch.default_generator.manual_seed(seed)
+    if device.type != "cpu":
+        torch.get_device_module(device).manual_seed(seed)
 
 
 def _seed(seed: int, step: int, rank: int) -> int:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from segcertify import metrics
-from segcertify.training.objectives import full_size
+from segcertify.training.objectives import full_size, only
 from segcertify.training.pool import IGNORE, Pool
 
 
@@ -17,12 +17,11 @@ def measure(model: nn.Module, pool: Pool, *, sigma: float, seed: int = 0) -> dic
     training = model.training
     model.eval()
     total = np.zeros((pool.classes, pool.classes + 1), np.int64)
-    generator = torch.Generator(pool.images.device).manual_seed(seed)
-    for image, target, (height, width) in zip(pool.images, pool.targets, pool.sizes.tolist(), strict=True):
-        x = image[None, :, :height, :width].float() / 255
-        x = x + sigma * torch.randn(x.shape, generator=generator, device=x.device)
-        labels = full_size(model, x).argmax(1)[0].cpu().numpy()
-        truth = target[:height, :width].cpu().numpy().astype(np.int64)
+    generator = torch.Generator(pool.targets.device).manual_seed(seed)
+    for x, target in pool.scenes():
+        noise = sigma * torch.randn(x.shape, generator=generator, device=x.device)
+        labels = full_size(model, x + only(noise, pool.noised)).argmax(1)[0].cpu().numpy()
+        truth = target.cpu().numpy().astype(np.int64)
         total += metrics.confusion(labels, truth, truth != IGNORE, classes=pool.classes)
     model.train(training)
     return {"accuracy": metrics.accuracy(total), "mIoU": metrics.mean_iou([total])}

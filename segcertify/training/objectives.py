@@ -8,8 +8,10 @@ from typing import Protocol
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, interpolate, log_softmax
+from torch.nn.functional import cross_entropy, log_softmax
+from torch.nn.parallel import DistributedDataParallel
 
+from segcertify.segmenter import upsampled
 from segcertify.training.pool import IGNORE
 from segcertify.training.recipe import Recipe
 
@@ -44,14 +46,16 @@ class PixelLoss:
         return losses.sum() / weight.sum().clamp(min=1e-6)
 
 
-def objective(recipe: Recipe, pixel_loss: PixelLoss, device: torch.device | str) -> Objective:
-    """The objective that a recipe names."""
+def objective(
+    recipe: Recipe, pixel_loss: PixelLoss, device: torch.device | str, *, noised: int | None = None
+) -> Objective:
+    """The objective that a recipe names; of clouds, noise goes on the ``noised`` leading columns."""
     sigma = torch.tensor(recipe.drawn, device=device)
     if recipe.objective == "consistency":
-        return Consistency(pixel_loss, sigma, recipe.m, recipe.lam, recipe.eta)
+        return Consistency(pixel_loss, sigma, recipe.m, recipe.lam, recipe.eta, noised)
     if recipe.objective == "smoothadv":
-        return SmoothAdv(pixel_loss, sigma, recipe.m, recipe.epsilon, recipe.attack_steps)
-    return Noise(pixel_loss, sigma)
+        return SmoothAdv(pixel_loss, sigma, recipe.m, recipe.epsilon, recipe.attack_steps, noised)
+    return Noise(pixel_loss, sigma, noised)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +64,11 @@ class Noise:
 
     pixel_loss: PixelLoss
     sigma: torch.Tensor
+    noised: int | None = None
 
     def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
         """The cross-entropy."""
-        return {"loss": self.pixel_loss(full_size(model, x + draw(x, self.sigma)), target)}
+        return {"loss": self.pixel_loss(full_size(model, x + only(draw(x, self.sigma), self.noised)), target)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +85,11 @@ class Consistency:
     m: int = 2
     lam: float = 1.0
     eta: float = 0.5
+    noised: int | None = None
 
     def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
         """The sum and its three terms."""
-        logits = full_size(model, copies(x, self.m) + draw(x, self.sigma, self.m))
+        logits = full_size(model, copies(x, self.m) + only(draw(x, self.sigma, self.m), self.noised))
         natural = self.pixel_loss(logits, copies(target, self.m))
         consistency, entropy = disagreement(logits.view(self.m, -1, *logits.shape[1:]))
         loss = natural + self.lam * consistency + self.eta * entropy
@@ -104,16 +110,17 @@ class SmoothAdv:
     m: int = 2
     epsilon: float = 0.25
     steps: int = 2
+    noised: int | None = None
 
     def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
         """The cross-entropy where the attack ended."""
-        noise = draw(x, self.sigma, self.m)
+        noise = only(draw(x, self.sigma, self.m), self.noised)
         moved = x + self._attack(model, x, target, noise)
         return {"loss": self.pixel_loss(full_size(model, copies(moved, self.m) + noise), copies(target, self.m))}
 
     def _attack(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         """The shift found by projected gradient ascent, with the model as it is in use (evaluation mode)."""
-        model = getattr(model, "module", model)  # the processes of a DistributedDataParallel attack apart
+        model = model.module if isinstance(model, DistributedDataParallel) else model  # each process attacks alone
         training = model.training
         model.eval()
         shift = torch.zeros_like(x)
@@ -124,6 +131,7 @@ class SmoothAdv:
             mean = logs.logsumexp(0)  # up to a constant
             (slope,) = torch.autograd.grad(self.pixel_loss(mean, target), shift)
             with torch.no_grad():
+                slope = only(slope, self.noised)
                 step = 2 * self.epsilon / self.steps * slope / _norms(slope).clamp(min=1e-12)
                 shift = shift.detach() + step
                 shift = shift * (self.epsilon / _norms(shift).clamp(min=1e-12)).clamp(max=1)
@@ -142,10 +150,7 @@ def disagreement(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def full_size(model: Model, x: torch.Tensor) -> torch.Tensor:
     """The model's logits in single precision at the resolution of x, upsampled as the sampler does."""
-    logits = model(x).float()
-    if logits.shape[2:] == x.shape[2:]:
-        return logits
-    return interpolate(logits, size=x.shape[2:], mode="bilinear", align_corners=False)
+    return upsampled(model(x), x).float()
 
 
 def draw(x: torch.Tensor, sigma: torch.Tensor, m: int = 1) -> torch.Tensor:
@@ -153,6 +158,13 @@ def draw(x: torch.Tensor, sigma: torch.Tensor, m: int = 1) -> torch.Tensor:
     scales = sigma[torch.randint(len(sigma), (len(x),), device=x.device)]
     noise = torch.randn(m * len(x), *x.shape[1:], device=x.device)
     return copies(scales, m).view(-1, *[1] * (x.ndim - 1)) * noise
+
+
+def only(shift: torch.Tensor, columns: int | None) -> torch.Tensor:
+    """A shift of the leading columns of clouds alone, of all of an image."""
+    if columns is not None:
+        shift[..., columns:] = 0
+    return shift
 
 
 def copies(batch: torch.Tensor, m: int) -> torch.Tensor:

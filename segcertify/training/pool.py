@@ -1,16 +1,19 @@
-"""Pool: all scenes of a data set as bytes in the device's memory, so that a batch costs one look-up."""
+"""Pool: all scenes of a data set in the device's memory, so that a batch costs one look-up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
 
-from segcertify.data import DataSet
+from segcertify.arrays import Array
+from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError
+from segcertify.parts import CATEGORIES
 from segcertify.progress import progress_bar
 
 IGNORE = 255
@@ -21,7 +24,7 @@ GREY = 127
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class ImagePool:
     """Images (M, 3, H, W) and targets (M, H, W) as bytes, each in the upper left corner of a common canvas.
 
     ``sizes`` (M, 2) holds every image's own height and width; the rest of its
@@ -32,32 +35,87 @@ class Pool:
     targets: torch.Tensor
     sizes: torch.Tensor
     classes: int
+    noised: ClassVar[None] = None
+    """Noise goes on all of an image."""
 
     def __len__(self) -> int:
         return len(self.images)
 
-    @property
-    def frequencies(self) -> torch.Tensor:
-        """The share of each class among the valid pixels."""
-        counts = torch.zeros(IGNORE + 1, dtype=torch.float64)
-        for target in self.targets:  # one by one: a count of all at once takes eight bytes a pixel
-            counts += torch.bincount(target.flatten().int(), minlength=IGNORE + 1).cpu()
-        counts = counts[: self.classes]
-        return counts / counts.sum()
+    def scenes(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Every image (1, 3, height, width) in [0, 1] and its target, at their own size."""
+        for image, target, (height, width) in zip(self.images, self.targets, self.sizes.tolist(), strict=True):
+            yield image[None, :, :height, :width].float() / 255, target[:height, :width]
+
+
+@dataclass(frozen=True, eq=False)
+class CloudPool:
+    """Clouds (M, points, columns) and targets (M, points); where shapes have categories, the last column is theirs."""
+
+    clouds: torch.Tensor
+    targets: torch.Tensor
+    classes: int
+    vectors: int
+    """How many leading triples of columns turn with the cloud: coordinates, and normals."""
+    noised: ClassVar[int] = 3
+    """Noise goes on the coordinates, the leading columns."""
+
+    def __len__(self) -> int:
+        return len(self.clouds)
+
+    def scenes(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Every cloud (1, points, columns) and its target."""
+        return zip(self.clouds[:, None], self.targets, strict=True)
+
+
+Pool = ImagePool | CloudPool
+
+
+def frequencies(pool: Pool) -> torch.Tensor:
+    """The share of each class among the valid components."""
+    counts = torch.zeros(IGNORE + 1, dtype=torch.float64)
+    for target in pool.targets:  # one by one: a count of all at once takes eight bytes a component
+        counts += torch.bincount(target.flatten().int(), minlength=IGNORE + 1).cpu()
+    counts = counts[: pool.classes]
+    return counts / counts.sum()
 
 
 def read_pool(data: DataSet, device: torch.device | str, *, progress: bool | None = None) -> Pool:
-    """Read a data set into memory; every image and label is checked on the way."""
+    """Read a data set into memory; every scene is checked on the way."""
     if len(data.classes) > IGNORE:
         raise InputError(
             f"{data.name} has {len(data.classes)} classes, but training keeps targets as bytes: at most 255"
         )
-    images, targets = [], []
+    inputs, targets = [], []
+    clouds = data.noised is not None
     with ThreadPoolExecutor() as pool, progress_bar(len(data), f"reading {data.name}", show=progress) as advance:
         for scene in pool.map(data.__getitem__, range(len(data))):
-            images.append(np.rint(scene.x * 255).astype(np.uint8))
+            inputs.append(with_category(scene) if clouds else np.rint(scene.x * 255).astype(np.uint8))
             targets.append(np.where(scene.valid, scene.target, IGNORE).astype(np.uint8))
             advance(1)
+    return (_clouds if clouds else _images)(inputs, targets, data, device)
+
+
+def with_category(scene: Scene) -> Array:
+    """A cloud with the number of its category as a last column, if it has one, as networks for parts take it."""
+    if not scene.category:
+        return scene.x
+    number = np.full((len(scene.x), 1), list(CATEGORIES).index(scene.category), np.float32)
+    return np.concatenate([scene.x, number], 1)
+
+
+def _clouds(inputs: list[Array], targets: list[Array], data: DataSet, device: torch.device | str) -> Pool:
+    """Clouds of one size."""
+    if len({x.shape for x in inputs}) > 1:
+        raise InputError(
+            f"{data.name} has clouds of {inputs[0].shape} and of other shapes: give them as many points each"
+        )
+    clouds, labels = (torch.from_numpy(np.stack(arrays)).to(device) for arrays in (inputs, targets))
+    columns = data[0].x.shape[1]
+    return CloudPool(clouds, labels, len(data.classes), vectors=2 if columns == 6 else 1)
+
+
+def _images(images: list[Array], targets: list[Array], data: DataSet, device: torch.device | str) -> Pool:
+    """Images in a common canvas."""
     sizes = torch.tensor([target.shape for target in targets])
     height, width = (int(side) for side in sizes.amax(0))
     canvas = torch.full((len(data), 3, height, width), GREY, dtype=torch.uint8)
@@ -65,7 +123,7 @@ def read_pool(data: DataSet, device: torch.device | str, *, progress: bool | Non
     for i, (image, target) in enumerate(zip(images, targets, strict=True)):
         canvas[i, :, : image.shape[1], : image.shape[2]] = torch.from_numpy(image)
         blank[i, : target.shape[0], : target.shape[1]] = torch.from_numpy(target)
-    return Pool(canvas.to(device), blank.to(device), sizes.to(device), len(data.classes))
+    return ImagePool(canvas.to(device), blank.to(device), sizes.to(device), len(data.classes))
 
 
 def batches(

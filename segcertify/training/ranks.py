@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from segcertify.draws import require_device
 from segcertify.errors import InputError
 
 
@@ -57,16 +58,22 @@ class Ranks:
 
 @contextmanager
 def ranks(device: str | torch.device | None = None) -> Iterator[Ranks]:
-    """The processes that torchrun started, joined; else this one alone, on the device asked for."""
-    cuda = torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda")
-    if "LOCAL_RANK" not in os.environ or distributed.is_initialized():
-        yield Ranks(0, 1, torch.device(device or ("cuda" if cuda else "cpu")))
-        return
-    local = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
-    if cuda:
-        torch.cuda.set_device(local)
-    distributed.init_process_group("nccl" if cuda else "gloo")
-    try:
-        yield Ranks(distributed.get_rank(), distributed.get_world_size(), local)
-    finally:
-        distributed.destroy_process_group()
+    """The processes that torchrun (or the caller) started, joined; else this one alone, on the device asked for."""
+    place = require_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    cuda, local = place.type == "cuda", os.environ.get("LOCAL_RANK")
+    if cuda and local is not None:
+        place = torch.device("cuda", int(local))
+    elif cuda and place.index is None:
+        place = torch.device("cuda", torch.cuda.current_device())
+    joined = distributed.is_available() and distributed.is_initialized()
+    with torch.cuda.device(place) if cuda else nullcontext():  # graphs and seeds are of the current device
+        if not joined and local is None:
+            yield Ranks(0, 1, place)
+            return
+        if not joined:
+            distributed.init_process_group("nccl" if cuda else "gloo")
+        try:
+            yield Ranks(distributed.get_rank(), distributed.get_world_size(), place)
+        finally:
+            if not joined:
+                distributed.destroy_process_group()

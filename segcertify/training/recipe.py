@@ -59,6 +59,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         self._check_names()
+        self._check_kinds()
         self._check_numbers()
         if not self.sigma and self.objective != "non-robust":
             raise InputError(f"the objective {self.objective} needs a sigma, such as 0.25")
@@ -101,6 +102,15 @@ class Recipe:
         ):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} must be one of {', '.join(allowed)}, but got {getattr(self, name)!r}")
+
+    def _check_kinds(self) -> None:
+        for name, example in (("sigma", "(0.25,)"), ("crop", "(320, 416)"), ("scale", "(0.5, 2.0)")):
+            value = getattr(self, name)
+            if not isinstance(value, tuple | list):
+                raise InputError(f"{name} must be a tuple such as {example}, but got {value!r}")
+            object.__setattr__(self, name, tuple(value))
+        if not isinstance(self.flip, bool):
+            raise InputError(f"flip must be True or False, but got {self.flip!r}")
 
     def _check_numbers(self) -> None:
         for name in ("m", "attack_steps", "steps", "batch_size"):

@@ -27,9 +27,12 @@ def rate(step: int, recipe: Recipe) -> float:
 def optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """AdamW or SGD; no weight decay on biases and norms, and a pretrained encoder's own learning rate."""
     groups = _groups(model, recipe)
+    fused = groups[0]["params"][0].is_cuda  # one kernel for many weights
     if recipe.optimiser == "sgd":
-        return torch.optim.SGD(groups, lr=recipe.lr, momentum=recipe.momentum, nesterov=recipe.momentum > 0)
-    return torch.optim.AdamW(groups, lr=recipe.lr)
+        return torch.optim.SGD(
+            groups, lr=recipe.lr, momentum=recipe.momentum, nesterov=recipe.momentum > 0, fused=fused
+        )
+    return torch.optim.AdamW(groups, lr=recipe.lr, fused=fused)
 
 
 def set_rate(optimiser: torch.optim.Optimizer, step: int, recipe: Recipe) -> float:

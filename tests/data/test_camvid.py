@@ -11,10 +11,10 @@ def test_camvid(tmp_path):
     scenes = data.load(f"camvid:{trees.camvid(tmp_path)}")
     assert scenes.classes[:4] == ("sky", "building", "pole", "road")
     assert scenes.colours[8].tolist() == [64, 0, 128]
-    trees.write(scenes.pairs[0].label, raw := trees.values(3, (9, 12), range(12)))
+    trees.write(scenes.items[0].label, raw := trees.values(3, (9, 12), range(12)))
     np.testing.assert_array_equal(scenes[0].target, np.where(raw == 11, 0, raw))
     np.testing.assert_array_equal(scenes[0].valid, raw != 11)
-    trees.write(scenes.pairs[0].label, np.full((9, 12), 12, np.uint8))
+    trees.write(scenes.items[0].label, np.full((9, 12), 12, np.uint8))
     with pytest.raises(InputError, match=r"holds the value 12, .* \(allowed: 0 \.\. 11\)"):
         scenes.check()
     with pytest.raises(InputError, match=r"no split 'test' in .*: the folders there are train, val"):
@@ -41,5 +41,5 @@ def test_folds_by_drive(tmp_path):
         assert {name[:6] for name in trained.ids} == {"0001TP", "0006R0", "0016E5"} - {drive}
         assert sorted(trained.ids + tested.ids) == list(whole.ids)
         assert (trained.name, tested.name) == (f"camvid/train without {drive}*", f"camvid/train only {drive}*")
-        held_out += tested.pairs
-    assert tuple(held_out) == whole.pairs
+        held_out += tested.items
+    assert tuple(held_out) == whole.items

@@ -16,7 +16,7 @@ def test_label_ids_become_train_ids(tmp_path):
     evaluated = [value for value in range(34) if value not in IGNORED]
     assert len(evaluated) == len(scenes.classes) == 19
     raw = np.resize(np.arange(34, dtype=np.uint8), (8, 16))
-    trees.write(scenes.pairs[0].label, raw)
+    trees.write(scenes.items[0].label, raw)
     scene = scenes[0]
     np.testing.assert_array_equal(scene.valid, ~np.isin(raw, IGNORED))
     np.testing.assert_array_equal(scene.target[scene.valid], [evaluated.index(v) for v in raw[scene.valid]])
@@ -29,7 +29,7 @@ def test_label_ids_become_train_ids(tmp_path):
 
 def test_train_ids_under_the_name_of_label_ids(tmp_path):
     scenes = data.load(f"cityscapes:{trees.cityscapes(tmp_path)}")
-    trees.write(scenes.pairs[2].label, np.resize(np.array([0, 18, 255], np.uint8), (8, 16)))
+    trees.write(scenes.items[2].label, np.resize(np.array([0, 18, 255], np.uint8), (8, 16)))
     with pytest.raises(InputError, match=r"lindau.*labelIds\.png holds the value 255, .* \(allowed: 0 \.\. 33\)"):
         scenes.check()
 

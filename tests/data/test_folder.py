@@ -9,7 +9,7 @@ import trees
 
 from segcertify import InputError, data
 from segcertify.data import folder
-from segcertify.data.scene import voc_colours
+from segcertify.data.colours import voc_colours
 
 
 def test_all_entries(tmp_path):
@@ -20,8 +20,8 @@ def test_all_entries(tmp_path):
     assert scenes.ids == ("home/hall", "home/kitchen", "office")
     assert "resized to 6 x 10" in repr(scenes)
     raw = np.array([[0, 1, 7], [9, 10, 254]], np.uint8)
-    trees.write(scenes.pairs[0].label, np.kron(raw, np.ones((3, 4), np.uint8)))
-    trees.write(scenes.pairs[0].image, trees.picture(0, (6, 12)))
+    trees.write(scenes.items[0].label, np.kron(raw, np.ones((3, 4), np.uint8)))
+    trees.write(scenes.items[0].image, trees.picture(0, (6, 12)))
     scene = scenes[0]
     assert scene.target.shape == (6, 10)
     assert scene.target[:, [0, 4, 9]].tolist() == 3 * [[0, 2, 1]] + 3 * [[0, 0, 0]]

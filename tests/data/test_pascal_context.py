@@ -12,7 +12,7 @@ def test_background_is_ignored_and_all_is_480_by_480(tmp_path):
     assert len(scenes.classes) == 59
     assert (scenes.classes[0], scenes.classes[36], scenes.classes[58]) == ("aeroplane", "person", "wood")
     assert scenes.ids == ("2008_000008", "2008_000026", "2010_006086")
-    trees.write(scenes.pairs[0].label, raw := trees.values(5, (30, 40), [0, 1, 59, 255]))
+    trees.write(scenes.items[0].label, raw := trees.values(5, (30, 40), [0, 1, 59, 255]))
     scene = scenes[0]
     assert scene.x.shape == (3, 480, 480)
     nearest = np.kron(raw.astype(int), np.ones((16, 12), int))  # 480 = 30 * 16 = 40 * 12
@@ -48,6 +48,6 @@ def test_lists(tmp_path):
 
 def test_a_value_above_59(tmp_path):
     scenes = data.load(f"pascal-context:{trees.pascal_context(tmp_path)}")
-    trees.write(scenes.pairs[0].label, np.full((30, 40), 60, np.uint8))
+    trees.write(scenes.items[0].label, np.full((30, 40), 60, np.uint8))
     with pytest.raises(InputError, match=r"holds the value 60, .* \(allowed: 0 \.\. 59, 255\)"):
         scenes[0]

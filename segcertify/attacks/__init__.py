@@ -1,0 +1,1 @@
+"""Attacks: perturbations inside a ball that try to change a segmentation."""

@@ -1,0 +1,52 @@
+"""Losses of an attack on a segmentation: what it raises, from logits (B, classes, *components) and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch.nn.functional import cosine_similarity, cross_entropy, one_hot
+
+from segcertify.errors import InputError
+
+Loss = Callable[..., torch.Tensor]
+"""From logits, labels, which components count (B, *components), and how far the attack is (0 .. 1), to (B,)."""
+
+
+def mean_cross_entropy(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, done: float) -> torch.Tensor:
+    """The paper's: the mean cross-entropy of the components [Fischer2021, App. C]."""
+    return _mean(_entropies(logits, labels), valid)
+
+
+def segpgd(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, done: float) -> torch.Tensor:
+    """First the components that are still right, later all alike: weights 1 - done / 2 and done / 2 [Gu2022]."""
+    wrong = logits.argmax(1) != labels
+    weight = torch.where(wrong, done / 2, 1 - done / 2)
+    return _mean(_entropies(logits, labels) * weight, valid)
+
+
+def cospgd(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, done: float) -> torch.Tensor:
+    """Each component weighs as much as its probabilities still resemble its label, by their cosine [Agnihotri2024]."""
+    truth = one_hot(labels, logits.shape[1]).movedim(-1, 1).to(logits)
+    weight = cosine_similarity(logits.softmax(1), truth, dim=1).detach()
+    return _mean(_entropies(logits, labels) * weight, valid)
+
+
+LOSSES: dict[str, Loss] = {"cross-entropy": mean_cross_entropy, "segpgd": segpgd, "cospgd": cospgd}
+
+
+def require_loss(name: str) -> Loss:
+    """A loss by name."""
+    if name not in LOSSES:
+        raise InputError(f"unknown loss {name!r} for an attack: use {', '.join(LOSSES)}")
+    return LOSSES[name]
+
+
+def _entropies(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return cross_entropy(logits, labels, reduction="none")
+
+
+def _mean(values: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+    """The mean over the valid components of each entry."""
+    weight = valid.flatten(1).to(values)
+    return (values.flatten(1) * weight).sum(1) / weight.sum(1).clamp(min=1)

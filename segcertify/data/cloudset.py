@@ -1,0 +1,166 @@
+"""CloudSet: labelled point clouds in files, pre-processed as the paper's code does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from segcertify.arrays import FloatArray, IntArray
+from segcertify.data.codes import IGNORE, Target, decode, require_codes
+from segcertify.data.dataset import DataSet
+from segcertify.data.points import place, read_points
+from segcertify.data.scene import Scene
+from segcertify.errors import InputError, require_integer
+
+XYZ = ("x", "y", "z")
+NORMALS = ("nx", "ny", "nz")
+POINTS = 2048
+"""How many points the paper draws from each shape."""
+
+
+class Cloud(NamedTuple):
+    """A file of labelled points, and what it shows."""
+
+    id: str
+    path: Path
+    category: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CloudSet(DataSet):
+    """Point clouds with ground truth, in a fixed order, each read from its file when asked for.
+
+    The whole shape is centred at its mean and scaled so that its farthest point
+    is at distance 1; then ``points`` rows are drawn with replacement. The draw
+    depends on ``seed`` and the cloud's id alone, not on the order of reading.
+    ``x`` has the columns x, y, z, with ``normals`` also nx, ny, nz as they are
+    in the file; noise goes on x, y, z only.
+
+    Parameters
+    ----------
+    name, classes, colours
+        As of every `DataSet`.
+    items : tuple of Cloud
+        The files.
+    codes : mapping
+        The class, or IGNORE, for each label that a file may hold. Any other label is an error.
+    columns : tuple of str
+        What a row of a file holds, of ``x y z nx ny nz``, the label and others, which are passed over.
+        PLY files say it themselves.
+    categories : mapping
+        The classes that each category has, where there are categories: another class there is an error.
+    label : str
+        The column with the label.
+    normals : bool
+        Whether ``x`` has the normals.
+    points : int or None
+        How many points are drawn; None takes all of them as they are.
+    seed : int
+        Another one draws other points.
+    """
+
+    noised: ClassVar[tuple[int, ...] | None] = (0, 1, 2)
+    noise_axis: ClassVar[int] = 1
+
+    items: tuple[Cloud, ...]
+    codes: Mapping[int, int]
+    columns: tuple[str, ...]
+    categories: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    label: str = "label"
+    normals: bool = False
+    points: int | None = POINTS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_codes(self.name, self.codes, len(self.classes), smallest=IGNORE)
+        if self.points is not None:
+            require_integer("points", self.points)
+        require_integer("seed", self.seed, at_least=0)
+        if any(cloud.path.suffix != ".ply" for cloud in self.items):
+            for name in self._wanted():
+                if self.columns.count(name) != 1:
+                    raise InputError(
+                        f"{self.name}: the column {name!r} must be there once, but the columns are "
+                        f"{' '.join(self.columns)}: say which columns the files have"
+                        + (", or leave the normals out" if name in NORMALS else "")
+                    )
+        unknown = {cloud.category for cloud in self.items if cloud.category} - set(self.categories)
+        if unknown:
+            raise InputError(
+                f"{self.name}: unknown category {sorted(unknown)[0]!r}: expected one of "
+                f"{', '.join(self.categories) or 'none'}"
+            )
+
+    def __getitem__(self, index: int) -> Scene:
+        """Read one scene; an error names the file that is wrong and what to do."""
+        cloud = self.items[index]
+        x, target = self._shape(cloud)
+        if self.points is not None:
+            chosen = draw(len(x), self.points, seed=self.seed, cloud_id=cloud.id)
+            x, target = x[chosen], target[chosen]
+        valid = target != IGNORE
+        return Scene(cloud.id, x.astype(np.float32), np.where(valid, target, 0), valid, cloud.category)
+
+    def check(self) -> None:
+        """Read every file; an error names the first bad one."""
+        for cloud in self.items:
+            self._shape(cloud)
+
+    def _shape(self, cloud: Cloud) -> tuple[FloatArray, Target]:
+        """The whole shape, at the origin and of radius 1, and its points' classes, IGNORE where there is none."""
+        table = read_points(cloud.path, self.columns, self._wanted())
+        labels = table[:, -1]
+        broken = labels != np.rint(labels)
+        if broken.any():
+            row = int(broken.argmax())
+            raise InputError(f"{place(cloud.path, row)}: the label {labels[row]:g} is not a whole number: correct it")
+        target = decode(
+            labels,
+            self._codes_of(cloud.category),
+            where=lambda row: place(cloud.path, row),
+            kind=f"a class of {cloud.category}" if cloud.category else "a class",
+        )
+        xyz = at_unit_radius(table[:, :3], where=f"{cloud.path}")
+        return np.concatenate([xyz, table[:, 3:-1]], axis=1), target
+
+    def _wanted(self) -> tuple[str, ...]:
+        return (*XYZ, *(NORMALS if self.normals else ()), self.label)
+
+    def _codes_of(self, category: str) -> Mapping[int, int]:
+        """The labels that a cloud of a category may hold."""
+        if not category:
+            return self.codes
+        own = {IGNORE, *self.categories[category]}
+        return {value: code for value, code in self.codes.items() if code in own}
+
+    def _details(self) -> str:
+        return f", {self.points or 'all'} points{' with normals' if self.normals else ''}"
+
+
+def variant(*, points: int | None, normals: bool) -> str:
+    """What a data set's name adds where a cloud is not made as in the paper's rows without normals."""
+    drawn = "" if points == POINTS else f" of {points or 'all'} points"
+    return f"{drawn}{' with normals' if normals else ''}"
+
+
+def at_unit_radius(xyz: FloatArray, *, where: str) -> FloatArray:
+    """Points (points, 3) moved so that their mean is 0, scaled so that the farthest is at distance 1."""
+    centred: FloatArray = xyz - xyz.mean(axis=0)
+    radius = float(np.linalg.norm(centred, axis=1).max())
+    if not radius > 0:
+        raise InputError(f"{where}: all {len(xyz)} points lie in one place, so the shape has no size: remove it")
+    return centred / radius
+
+
+def draw(count: int, points: int, *, seed: int, cloud_id: str) -> IntArray:
+    """Which ``points`` of ``count`` rows are taken, with replacement: a function of the arguments alone."""
+    text = json.dumps(["segcertify cloud 1", seed, cloud_id])
+    key = hashlib.blake2b(text.encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.SFC64(int.from_bytes(key, "little"))).integers(count, size=points)

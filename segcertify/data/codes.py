@@ -1,0 +1,57 @@
+"""Codes: which class a value in a label file stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from segcertify.arrays import Array
+from segcertify.errors import InputError
+
+IGNORE = -1
+"""What a value in a label file stands for where the ground truth says nothing."""
+
+Target = npt.NDArray[np.int32]
+
+
+def require_codes(name: str, codes: Mapping[int, int], classes: int, *, smallest: int = 0) -> None:
+    """Refuse codes of a data set that stand for no class, and values below the smallest that its files can hold."""
+    wrong = [code for code in codes.values() if not IGNORE <= code < classes]
+    if wrong or not codes or min(codes) < smallest:
+        raise InputError(f"{name}: label values must map to 0 .. {classes - 1}, but got {dict(codes)}")
+
+
+def decode(raw: Array, codes: Mapping[int, int], *, where: Callable[[int], str], kind: str = "a class") -> Target:
+    """Each whole number's class, or IGNORE, by one look into a table; any other number is an error.
+
+    ``where`` says in which place of which file the number of an index lies.
+    """
+    unknown, low, high = IGNORE - 1, min(codes), max(codes)
+    table = np.full(high - low + 2, unknown, np.int32)  # the last entry is for everything larger,
+    for value, code in codes.items():
+        table[value - low] = code
+    target = table[np.clip(raw, low - 1, high + 1).astype(np.intp) - low]  # as is everything smaller
+    if (target == unknown).any():
+        first = int((target == unknown).argmax())
+        raise InputError(
+            f"{where(first)} holds the value {int(raw.flat[first])}, which is neither {kind} nor ignored "
+            f"(allowed: {ranges(codes)}): correct the file, or say what the value means"
+        )
+    return target
+
+
+def ranges(values: Iterable[int]) -> str:
+    """Whole numbers in words.
+
+    >>> ranges([255, 1, 0, 2])
+    '0 .. 2, 255'
+    """
+    runs: list[list[int]] = []
+    for value in sorted(values):
+        if runs and value == runs[-1][1] + 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    return ", ".join(str(a) if a == b else f"{a} .. {b}" for a, b in runs)

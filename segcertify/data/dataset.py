@@ -1,0 +1,145 @@
+"""DataSet: scenes that are read when asked for; images and point clouds derive from it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from typing import ClassVar, Protocol, Self
+
+from segcertify.data.colours import Bytes
+from segcertify.data.scene import Scene
+from segcertify.errors import InputError, require_integer
+
+
+class Item(Protocol):
+    """Where a scene comes from: files, or what makes it."""
+
+    @property
+    def id(self) -> str:
+        """The scene's name."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DataSet(ABC):
+    """Scenes with ground truth, in a fixed order, each read or made when asked for.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in reports, with its split and choice: ``"camvid/train without 0006R0*"``.
+    classes : tuple of str
+        Names of the classes 0 .. C - 1.
+    colours : array (C, 3)
+        A colour per class, 0 .. 255.
+    items : tuple
+        Where each scene comes from.
+    """
+
+    noised: ClassVar[tuple[int, ...] | None] = None
+    """The channels of a scene that noise goes on, along ``noise_axis``; None is all of them."""
+    noise_axis: ClassVar[int] = 0
+
+    name: str
+    classes: tuple[str, ...]
+    colours: Bytes
+    items: tuple[Item, ...]
+
+    def __post_init__(self) -> None:
+        if self.colours.shape != (len(self.classes), 3):
+            raise InputError(f"{self.name}: {len(self.classes)} classes, but colours of shape {self.colours.shape}")
+        if not self.items:
+            raise InputError(f"{self.name} holds no scenes: check the split")
+        if len(set(self.ids)) < len(self.items):
+            twice = sorted({name for name in self.ids if self.ids.count(name) > 1})[0]
+            raise InputError(f"{self.name} holds {twice!r} more than once: every scene needs its own name")
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The scenes' names, in order."""
+        return tuple(item.id for item in self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @abstractmethod
+    def __getitem__(self, index: int) -> Scene:
+        """Read one scene; an error names the file that is wrong and what to do."""
+
+    def __iter__(self) -> Iterator[Scene]:
+        return (self[index] for index in range(len(self)))
+
+    @abstractmethod
+    def check(self) -> None:
+        """Look at all that is read later; an error names the first bad file."""
+
+    def every(self, k: int) -> Self:
+        """Scenes 0, k, 2k, ...: the paper takes every 5th of Cityscapes, 51st of Pascal Context, 28th of ShapeNet."""
+        return replace(self, items=self.items[:: require_integer("every", k)])
+
+    def limit(self, m: int) -> Self:
+        """The first m scenes, or all if there are fewer."""
+        return replace(self, items=self.items[: require_integer("limit", m)])
+
+    def only(self, *globs: str) -> Self:
+        """The scenes whose id fits at least one of the globs, such as ``"0006R0*"``, in the order they had.
+
+        ``*`` stands for any text (also with ``/`` in it), ``?`` for one
+        character, ``[ab]`` for one of these; upper and lower case differ. Every
+        glob must fit a scene.
+        """
+        return self._chosen("only", globs, fits=True)
+
+    def without(self, *globs: str) -> Self:
+        """The scenes whose id fits none of the globs: what `only` leaves out."""
+        return self._chosen("without", globs, fits=False)
+
+    def joined(self, *others: DataSet) -> Self:
+        """These scenes, then those of the others, which must be made alike, label for label, and have other ids."""
+        for other in others:
+            if type(other) is not type(self):
+                raise InputError(
+                    f"{self.name} and {other.name} cannot be joined, for one is of the kind {type(self).__name__} "
+                    f"and the other {type(other).__name__}; use them one by one"
+                )
+            for field in fields(self):
+                mine, theirs = getattr(self, field.name), getattr(other, field.name)
+                if field.name not in ("name", "colours", "items") and mine != theirs:
+                    raise InputError(
+                        f"{self.name} and {other.name} cannot be joined, for their {field.name} differ: "
+                        f"{mine} and {theirs}; use them one by one"
+                    )
+        kind = self.name.partition("/")[0]
+        return replace(
+            self,
+            name="+".join([self.name, *(other.name.removeprefix(f"{kind}/") for other in others)]),
+            items=sum((other.items for other in others), self.items),
+        )
+
+    def _chosen(self, choice: str, globs: tuple[str, ...], *, fits: bool) -> Self:
+        """The scenes that fit one of the globs, or that fit none; the name says which."""
+        if not globs:
+            raise InputError(f"{choice} needs at least one glob, such as {self.ids[0]!r}")
+        some = ", ".join(self.ids[:: -(-len(self) // 3)])  # at most three, spread over the set
+        for glob in globs:
+            if not any(fnmatchcase(name, glob) for name in self.ids):
+                raise InputError(
+                    f"{choice}: {glob!r} fits none of the {len(self)} scenes of {self.name}, "
+                    f"whose ids are such as {some}: correct it or leave it out"
+                )
+        items = tuple(item for item in self.items if any(fnmatchcase(item.id, glob) for glob in globs) == fits)
+        name = f"{self.name} {choice} {','.join(globs)}"
+        if not items:
+            raise InputError(
+                f"{name} leaves none of the {len(self)} scenes, whose ids are such as {some}: take less away"
+            )
+        return replace(self, name=name, items=items)
+
+    def _details(self) -> str:
+        """What else `repr` says."""
+        return ""
+
+    def __repr__(self) -> str:
+        kind, counts = type(self).__name__, f"{len(self)} scenes, {len(self.classes)} classes"
+        return f"{kind}({self.name}: {counts}{self._details()}; first {self.ids[0]!r})"

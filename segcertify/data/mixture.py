@@ -1,0 +1,73 @@
+"""Mixture: scenes of several data sets as one, some of them several times, to train on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from segcertify.data.dataset import DataSet
+from segcertify.data.scene import Scene
+from segcertify.errors import InputError, require_integer
+
+
+class Share(NamedTuple):
+    """A scene of one of the data sets."""
+
+    id: str
+    data: DataSet
+    place: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture(DataSet):
+    """Scenes of data sets that have the same classes; made by `mixture`."""
+
+    items: tuple[Share, ...]
+
+    @property
+    def noised(self) -> tuple[int, ...] | None:  # type: ignore[override]
+        """As in each of the data sets."""
+        return self.items[0].data.noised
+
+    @property
+    def noise_axis(self) -> int:  # type: ignore[override]
+        """As in each of the data sets."""
+        return self.items[0].data.noise_axis
+
+    def __getitem__(self, index: int) -> Scene:
+        """Read one scene from its data set."""
+        share = self.items[index]
+        return share.data[share.place]
+
+    def check(self) -> None:
+        """Check each of the data sets."""
+        for data in {id(share.data): share.data for share in self.items}.values():
+            data.check()
+
+
+def mixture(sets: Sequence[DataSet], times: Sequence[int] = ()) -> DataSet:
+    """One data set of several, each taken so many ``times`` (once by default); a single one stays as it is."""
+    if not sets:
+        raise InputError("a mixture needs at least one data set")
+    counts = [require_integer("times", count) for count in times] or [1] * len(sets)
+    if len(counts) != len(sets):
+        raise InputError(f"times must say a number for each of the {len(sets)} data sets, but got {len(counts)}")
+    first = sets[0]
+    if len(sets) == 1 and counts == [1]:
+        return first
+    for other in sets[1:]:
+        if (other.classes, other.noised, other.noise_axis) != (first.classes, first.noised, first.noise_axis):
+            raise InputError(
+                f"{first.name} and {other.name} cannot be mixed: they have other classes, or are of another kind"
+            )
+    items = tuple(
+        Share(f"{data.name}/{name}~{turn}", data, place)
+        for data, count in zip(sets, counts, strict=True)
+        for turn in range(count)
+        for place, name in enumerate(data.ids)
+    )
+    name = " and ".join(
+        data.name if count == 1 else f"{count} times {data.name}" for data, count in zip(sets, counts, strict=True)
+    )
+    return Mixture(name, first.classes, first.colours, items)

@@ -1,0 +1,97 @@
+"""Points and their neighbours: farthest-point sampling, balls and interpolation, as PointNet++ has them (Qi et al. 2017).
+
+Squared distances are sums of squared differences, never expanded: points drawn
+with replacement have exact twins, at a distance of exactly zero. All is batched,
+and an entry's result does not depend on the others of its batch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+NEAREST = 3
+SMALLEST = 1e-8
+
+
+def gather(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """The rows of values (B, N, C) that an index (B, ...) names: (B, ..., C)."""
+    rows = values.reshape(-1, values.shape[-1])
+    return rows.index_select(0, flat(index, values.shape[1]).flatten()).view(*index.shape, -1)
+
+
+def flat(index: torch.Tensor, size: int) -> torch.Tensor:
+    """An index (B, ...) into entries of ``size`` rows each, as one into all rows of the batch."""
+    first = torch.arange(len(index), device=index.device) * size
+    return index + first.view(-1, *(1,) * (index.ndim - 1))
+
+
+def farthest(xyz: torch.Tensor, count: int, start: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Farthest-point sampling of points (B, N, 3): each next one is farthest from all that were chosen before.
+
+    ``start`` (B,) is where each entry begins. Gives the chosen ones' indices
+    (B, count), and the squared distances (B, count, N) from them to all points.
+    """
+    planes = xyz.detach().permute(2, 0, 1).contiguous()  # x, y and z apart: (3, B, N)
+    size, points = planes.shape[1:]
+    chosen = torch.empty(size, count, dtype=torch.int64, device=xyz.device)
+    distances = planes.new_empty(size, count, points)
+    if xyz.device.type == "cpu":  # small steps: NumPy's are several times as fast, and wait for no other thread
+        _choose(np, planes.numpy(), start.numpy(), chosen.numpy(), distances.numpy())
+    else:
+        _choose(torch, planes, start, chosen, distances)
+    return chosen, distances
+
+
+def _choose(library: Any, planes: Any, start: Any, chosen: Any, distances: Any) -> None:
+    """The steps of `farthest` on arrays of NumPy or of torch, which the result is written to."""
+    differences, separation = library.empty_like(planes), library.full_like(planes[0], math.inf)
+    entries = range(len(start))
+    for i in range(chosen.shape[1]):
+        chosen[:, i] = start
+        library.subtract(planes, planes[:, entries, start, None], out=differences)
+        library.multiply(differences, differences, out=differences)
+        squared = distances[:, i]
+        library.add(differences[0], differences[1], out=squared)
+        library.add(squared, differences[2], out=squared)
+        library.minimum(separation, squared, out=separation)
+        start = separation.argmax(1)
+
+
+def ball(distances: torch.Tensor, radius: float, most: int) -> torch.Tensor:
+    """The first ``most`` points within the radius of each centre, in their order: indices (B, S, most).
+
+    ``distances`` (B, S, N) are squared. Where there are fewer points, the first
+    fills the places left; a centre is a point itself, so there is one.
+    """
+    size, centres, points = distances.shape
+    inside = (distances <= radius**2).flatten().nonzero().squeeze(1)  # ascending, so each centre's in a row
+    rows = torch.arange(size * centres + 1, device=distances.device) * points
+    edges = torch.searchsorted(inside, rows).unsqueeze(1)
+    first, found = edges[:-1], edges.diff(dim=0)
+    place = torch.arange(most, device=distances.device)
+    taken = inside[first + torch.where(place < found, place, 0)]
+    return (taken - rows[:-1, None]).view(size, centres, most)
+
+
+def nearest(distances: torch.Tensor) -> torch.Tensor:
+    """The three centres nearest to each point: indices (B, N, 3), from squared distances (B, S, N)."""
+    return distances.transpose(1, 2).topk(NEAREST, largest=False).indices
+
+
+def interpolate(
+    features: torch.Tensor, centres: torch.Tensor, xyz: torch.Tensor, distances: torch.Tensor
+) -> torch.Tensor:
+    """The centres' features (B, S, C) at points (B, N, 3): (B, N, C).
+
+    The three nearest count, each by 1 / (squared distance + 1e-8), in proportion.
+    ``distances`` (B, S, N) are the squared ones from centres (B, S, 3) to points.
+    """
+    index = nearest(distances)
+    squared = (gather(centres, index) - xyz.unsqueeze(2)).square().sum(-1)
+    weights = 1 / (squared + SMALLEST)
+    weights = (weights / weights.sum(-1, keepdim=True)).to(features.dtype)
+    return (gather(features, index) * weights.unsqueeze(-1)).sum(2)

@@ -1,0 +1,41 @@
+"""The shape categories of ShapeNet-Part and their parts, by number (Yi et al. 2016).
+
+A category's number, as networks take it, is its place in ``CATEGORIES``.
+"""
+
+from __future__ import annotations
+
+_PARTS: dict[str, tuple[str, ...]] = {
+    "Airplane": ("body", "wing", "tail", "engine"),
+    "Bag": ("handle", "body"),
+    "Cap": ("crown", "visor"),
+    "Car": ("roof", "hood", "wheel", "body"),
+    "Chair": ("back", "seat", "leg", "arm"),
+    "Earphone": ("earcup", "headband", "wire"),
+    "Guitar": ("head", "neck", "body"),
+    "Knife": ("blade", "handle"),
+    "Lamp": ("base", "shade", "bracket", "stem"),
+    "Laptop": ("keyboard", "screen"),
+    "Motorbike": ("tank", "seat", "wheel", "handlebar", "light", "frame"),
+    "Mug": ("handle", "cup"),
+    "Pistol": ("barrel", "handle", "trigger"),
+    "Rocket": ("body", "fin", "nose"),
+    "Skateboard": ("wheel", "deck", "belt"),
+    "Table": ("top", "leg", "drawer"),
+}
+
+
+def _numbered() -> dict[str, tuple[int, ...]]:
+    """Each category's parts by number: they follow one another."""
+    numbers, first = {}, 0
+    for category, names in _PARTS.items():
+        numbers[category] = tuple(range(first, first + len(names)))
+        first += len(names)
+    return numbers
+
+
+CATEGORIES: dict[str, tuple[int, ...]] = _numbered()
+"""The numbers of each category's parts: "Airplane" has 0 to 3, "Bag" 4 and 5, ..., "Table" 47 to 49."""
+
+PART_NAMES: tuple[str, ...] = tuple(f"{category} {name}" for category, names in _PARTS.items() for name in names)
+"""What each of the 50 parts is, such as "Airplane wing"."""

@@ -1,0 +1,406 @@
+"""A whole run: stopped and gone on with, claimed by its settings, with its card; what is refused before it starts."""
+
+import json
+import random
+import sys
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import kstest, norm
+from torch import nn
+from toys import SPEC, Recorder, load, quick, small
+
+import segcertify as sc
+from segcertify import InputError
+from segcertify.models import read_card
+from segcertify.models.card import read_model
+from segcertify.training import Every, Recipe, loop, train
+from segcertify.training.journal import TIMES, read_log
+from segcertify.training.ranks import Ranks
+
+EVERY = Every(log=2, save=4, validate=4)
+AS_IT_IS = {"scale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (24, 32)}
+"""No augmentation of pictures of this size."""
+
+
+@pytest.fixture
+def data(tmp_path):
+    return load(tmp_path / "toys")
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch):
+    """They have tests of their own, and take longer than a run."""
+    monkeypatch.setattr("segcertify.training.journal.loss_figure", lambda rows, title: None)
+    monkeypatch.setattr("segcertify.training.journal.save_figure", lambda figure, path: path.touch())
+
+
+def trained(data, out, recipe=None, model=None, **settings):
+    settings = {"spec": SPEC, "every": EVERY, "device": "cpu", "progress": False} | settings
+    return train(small() if model is None else model, data, recipe or quick(), out=out, **settings)
+
+
+def weights(path):
+    return read_model(path)[1].tensors
+
+
+def log(path):
+    """The rows without what differs from run to run."""
+    return [{k: v for k, v in row.items() if k not in TIMES} for row in read_log(path.with_name("log.csv"))]
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+class Killed(Exception):  # noqa: N818
+    pass
+
+
+def killed(data, out, recipe, monkeypatch, *, after, **settings):
+    """A run that ends within step ``after``."""
+    real, calls = loop.augment, []
+
+    def mortal(*arguments):
+        calls.append(1)
+        if len(calls) > after:
+            raise Killed
+        return real(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "augment", mortal)
+        with pytest.raises(Killed):
+            trained(data, out, recipe, **settings)
+
+
+# Stopped and gone on with
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"optimiser": "adamw", "ema": 0.9, "objective": "consistency", "rotate": 20.0},
+        {"optimiser": "sgd", "ema": 0, "sigma": (0.1, 0.5), "schedule": "cosine", "class_weights": "log"},
+        {"optimiser": "adamw", "ema": 0.99, "objective": "smoothadv", "ohem": 0.5, "precision": "bf16"},
+    ],
+)
+def test_a_run_that_was_killed_twice_ends_as_one_that_was_not(data, tmp_path, monkeypatch, how):
+    recipe, others = quick(**how), load(tmp_path / "toys", split="val", sizes=[(20, 24)] * 2)
+    whole = trained(data, tmp_path / "whole", recipe, validation=others)
+    out = tmp_path / "parts"
+    killed(data, out, recipe, monkeypatch, after=7, validation=others)  # saved after 4, logged after 6
+    assert [row["step"] for row in read_log(out / "log.csv")] == [2, 4, 6]
+    killed(data, out, recipe, monkeypatch, after=5, validation=others)  # from 4 on: saved after 8
+    assert not (out / "model.safetensors").exists()
+    torch.manual_seed(5)  # the global seed is of no importance, nor are the weights that it goes on with
+    path = trained(data, out, recipe, model=small(seed=3), validation=others)
+    assert same(weights(path), weights(whole))
+    assert log(path) == log(whole)
+    assert [row["step"] for row in log(path)] == [2, 4, 6, 8, 10, 11]
+    assert read_card(path) == read_card(whole)
+    assert {file.name for file in out.iterdir()} == {
+        "model.safetensors", "model.md", "recipe.json", "log.csv", "loss.png"
+    }  # fmt: skip
+
+
+def test_a_run_that_goes_on_with_other_intervals_logs_true_means(data, tmp_path, monkeypatch):
+    killed(data, tmp_path / "a", quick(), monkeypatch, after=7)
+    path = trained(data, tmp_path / "a", every=Every(3, 3, 3))  # from 4 on
+    each = log(trained(data, tmp_path / "b", every=Every(1, 1, 1)))
+    rows = {row["step"]: row["loss"] for row in log(path)}
+    assert list(rows) == [2, 4, 6, 9, 11]
+    assert rows[6] == pytest.approx(np.mean([row["loss"] for row in each[4:6]]), rel=1e-6)
+    assert rows[9] == pytest.approx(np.mean([row["loss"] for row in each[6:9]]), rel=1e-6)
+
+
+def test_a_finished_run_is_left_alone(data, tmp_path, monkeypatch):
+    path = trained(data, tmp_path / "out")
+    before = {file.name: file.stat().st_mtime_ns for file in path.parent.iterdir()}
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "read_pool", None)
+        assert trained(data, tmp_path / "out") == path
+    assert {file.name: file.stat().st_mtime_ns for file in path.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_other_settings_are_refused_by_name(data, tmp_path, monkeypatch, finished):
+    first, out = quick(steps=1), tmp_path / "out"
+    trained(data, out, first) if finished else killed(data, out, first, monkeypatch, after=0)
+    for name, recipe, settings in (
+        ("lr", {"lr": 0.02}, {}),
+        ("sigma", {"sigma": (0.5,)}, {}),
+        ("crop", {"crop": (16, 17)}, {}),
+        ("seed", {"seed": 1}, {}),
+        ("model", {}, {"spec": f"{SPEC}?dropout=0.2"}),
+        ("start", {}, {"start": "other.pth"}),
+    ):
+        with pytest.raises(InputError, match=rf"is of a run with {name} = .*, but now {name} = .*another folder"):
+            trained(data, out, quick(steps=1, **recipe), **settings)
+
+
+def test_other_scenes_are_refused(data, tmp_path):
+    trained(data, tmp_path / "out", quick(steps=1))
+    with pytest.raises(InputError, match="with scenes = 6, but now scenes = 4"):
+        trained(data.limit(4), tmp_path / "out", quick(steps=1))
+    with pytest.raises(InputError, match=r"with data = 'toys/train', but now data = 'toys/val'"):
+        trained(load(tmp_path / "toys", split="val"), tmp_path / "out", quick(steps=1))
+
+
+def test_folders_of_something_else(data, tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"x")
+    with pytest.raises(InputError, match="holds a model of another run"):
+        trained(data, tmp_path)
+    (tmp_path / "recipe.json").write_text("[1]")
+    with pytest.raises(InputError, match=r"recipe\.json is not a recipe that segcertify wrote"):
+        trained(data, tmp_path)
+
+
+def test_a_recipe_is_written_whole_or_not_at_all(data, tmp_path, monkeypatch):
+    """Another process of the same run may read it at any time."""
+
+    def late(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", late)
+        with pytest.raises(Killed):
+            trained(data, tmp_path / "out")
+    assert not (tmp_path / "out" / "recipe.json").exists()
+    trained(data, tmp_path / "out")
+
+
+# Randomness
+
+
+def test_global_seeds_are_neither_used_nor_touched(data, tmp_path, monkeypatch):
+    paths = []
+    monkeypatch.setattr("torch.cuda.manual_seed_all", None)  # another device's seed, never put back
+    for seed in (1, 2):
+        torch.default_generator.manual_seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        random.seed(seed)
+        before = torch.random.get_rng_state(), np.random.get_state()[1], random.getstate()  # noqa: NPY002
+        paths.append(trained(data, tmp_path / str(seed)))
+        after = torch.random.get_rng_state(), np.random.get_state()[1], random.getstate()  # noqa: NPY002
+        assert torch.equal(before[0], after[0])
+        assert np.array_equal(before[1], after[1])
+        assert before[2] == after[2]
+    assert same(weights(paths[0]), weights(paths[1]))
+    other = trained(data, tmp_path / "3", quick(seed=1))
+    assert not same(weights(other), weights(paths[0]))
+
+
+@pytest.mark.parametrize("normalised", [True, False])
+def test_every_step_has_its_own_noise_before_the_normalisation(tmp_path, normalised):
+    """Kolmogorov-Smirnov on 18,432 numbers, three times, each at 1e-6; correlations within 5.5 standard errors."""
+    data = load(tmp_path / "toys", sizes=[(24, 32)])
+    clean = torch.from_numpy(data[0].x)
+    recipe = quick(**AS_IT_IS, steps=3, sigma=(0.3,), batch_size=8)
+    model = Recorder(small())
+    if normalised:  # what the network itself gets, behind a normalisation
+        model = Recorder(nn.Conv2d(3, 3, 1))
+        network = small()
+        trained(data, tmp_path / "out", recipe, nn.Sequential(network[0], model))
+        seen = [x * network[0].std + network[0].mean for x in model.seen[1:]]
+    else:
+        trained(data, tmp_path / "out", recipe, model)
+        seen = model.seen[1:]  # the first is grey, to see whether the model fits
+    noises = [(x - clean) for x in seen]
+    assert len(noises) == 3
+    for noise in noises:
+        assert kstest(noise.flatten(), norm(0, 0.3).cdf).pvalue > 1e-6
+    steps = np.corrcoef([noise.flatten().numpy() for noise in noises])
+    assert abs(steps[np.triu_indices(3, 1)]).max() < 5.5 / np.sqrt(noises[0].numel())
+    images = np.corrcoef(noises[0].flatten(1).numpy())
+    assert abs(images[np.triu_indices(8, 1)]).max() < 5.5 / np.sqrt(clean.numel())
+
+
+def test_what_the_model_sees_without_noise_is_the_data(data, tmp_path):
+    model = Recorder(small())
+    data = load(tmp_path / "same", sizes=[(24, 32)] * 4)
+    trained(data, tmp_path / "out", quick(**AS_IT_IS, objective="non-robust", steps=3, batch_size=4), model)
+    pictures = sorted(scene.x.mean() for scene in data)
+    for x in model.seen[1:]:  # each epoch, every picture once
+        assert 0 <= x.min() <= x.max() <= 1
+        assert sorted(x.mean((1, 2, 3)).tolist()) == pytest.approx(pictures, abs=1e-5)
+
+
+# Steps
+
+
+def test_it_learns(data, tmp_path):
+    recipe = quick(steps=60, lr=0.03, objective="noise", batch_size=6, ema=0.9)
+    path = trained(data, tmp_path / "out", recipe, validation=data, every=Every(10, 10, 60))
+    rows = log(path)
+    assert rows[-1]["loss"] < 0.6 * rows[0]["loss"]
+    assert rows[-1]["validation accuracy"] > 0.85
+
+
+@pytest.mark.parametrize(("clip", "moved"), [(1e-3, 1e-3), (1e-2, 1e-2)])
+def test_long_gradients_are_clipped(data, tmp_path, clip, moved):
+    settings = {"optimiser": "sgd", "momentum": 0, "lr": 1.0, "weight_decay": 0, "warmup": 0, "steps": 1, "ema": 0}
+    model = small()
+    before = [weight.detach().clone() for weight in model.parameters()]
+    trained(data, tmp_path / "out", quick(**settings, clip=clip), model)
+    shifts = [(a - b).flatten() for a, b in zip(model.parameters(), before, strict=True)]
+    assert torch.cat(shifts).norm().item() == pytest.approx(moved, rel=1e-3)
+    free = small()
+    trained(data, tmp_path / "free", quick(**settings, clip=0), free)
+    shifts = [(a - b).flatten() for a, b in zip(free.parameters(), before, strict=True)]
+    assert torch.cat(shifts).norm().item() > 0.05
+
+
+def test_the_log_has_the_rate_of_each_step(data, tmp_path):
+    recipe = quick(steps=4, warmup=0.5, power=1.0, lr=0.4)
+    rows = log(trained(data, tmp_path / "out", recipe, every=Every(1, 4, 4)))
+    assert [row["lr"] for row in rows] == pytest.approx([0.2, 0.3, 0.2, 0.1])
+
+
+def test_the_steps_take_the_rate_of_the_schedule(data, tmp_path):
+    """With a rate of next to nothing after the first step, the weights stay where that step put them."""
+    settings = {"optimiser": "sgd", "momentum": 0, "warmup": 0, "power": 60.0, "ema": 0, "weight_decay": 0}
+    models = small(), small()
+    trained(data, tmp_path / "1", quick(**settings, steps=1), models[0])
+    trained(data, tmp_path / "2", quick(**settings, steps=2), models[1])
+    assert torch.allclose(models[0][5].weight, models[1][5].weight, atol=1e-7)
+    assert not torch.allclose(models[0][5].weight, small()[5].weight, atol=1e-5)
+
+
+def test_the_average_is_what_is_kept(data, tmp_path):
+    models = {ema: small() for ema in (0, 0.9)}
+    kept = {ema: weights(trained(data, tmp_path / str(ema), quick(ema=ema), models[ema])) for ema in models}
+    last = {ema: model.state_dict() for ema, model in models.items()}
+    assert same(last[0], last[0.9])  # averaging leaves the steps alone
+    assert same(kept[0], last[0])
+    assert not torch.allclose(kept[0.9]["5.weight"], last[0.9]["5.weight"], atol=1e-4)
+
+
+def test_class_weights(data):
+    pool = loop.read_pool(data, "cpu", progress=False)
+    assert loop._class_weights(pool, quick()) is None
+    found = loop._class_weights(pool, quick(class_weights="log"))
+    labels = np.concatenate([scene.target[scene.valid] for scene in data])
+    expected = 1 / np.log(1.02 + np.bincount(labels) / len(labels))
+    assert (found / found[0]).tolist() == pytest.approx(expected / expected[0], rel=1e-5)
+
+
+def test_class_weights_and_the_hardest_pixels_matter(data, tmp_path):
+    losses = {
+        log(trained(data, tmp_path / str(i), quick(steps=1, **how)))[0]["loss"]
+        for i, how in enumerate([{}, {"class_weights": "log"}, {"ohem": 0.25}])
+    }
+    assert len(losses) == 3
+
+
+def test_a_loss_that_is_no_number_ends_the_run(data, tmp_path):
+    recipe = quick(optimiser="sgd", lr=1e30, clip=0, warmup=0)
+    with pytest.raises(InputError, match=r"the loss became (nan|inf) by step .*lower lr \(now 1e\+30\)"):
+        trained(data, tmp_path, recipe)
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+# The result
+
+
+def test_the_card_says_where_the_model_comes_from(data, tmp_path):
+    recipe = quick(objective="consistency", sigma=(0.1, 0.5))
+    model = sc.models.new("hrnet?width=4&blocks=1&modules=1,1,1", classes=3)
+    path = trained(
+        data, tmp_path / "out", recipe, model, spec="hrnet", start="a.pth", licence="mine", validation=data, half=True
+    )
+    card = read_card(path)
+    assert card.architecture["family"] == "hrnet"
+    assert card.classes == ("red", "green", "blue")
+    assert card.colours == tuple(tuple(colour) for colour in data.colours.tolist())
+    assert card.data == "toys/train (6 scenes), started from a.pth"
+    assert (card.objective, card.sigma, card.licence) == ("consistency", (0.1, 0.5), "mine")
+    assert Recipe.from_plain(card.recipe) == recipe
+    last = read_log(path.with_name("log.csv"))[-1]
+    assert list(card.metrics.values()) == [last["validation accuracy"], last["validation mIoU"]]
+    assert all("on other scenes" in name for name in card.metrics)
+    assert card.version == sc.__version__
+    assert len(card.date) == 10
+    assert "toys/train (6 scenes)" in path.with_name("model.md").read_text()
+    assert json.loads(path.with_name("recipe.json").read_text())["objective"] == "consistency"
+    assert all(w.dtype in (torch.float16, torch.int64) for w in weights(path).values())
+    loaded = sc.models.load(f"trained:{path}")
+    assert loaded(torch.rand(1, 3, 24, 32)).shape[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("how", "sigma"), [({"sigma": (2.0, 0.5), "ema": 0}, 2.0), ({"objective": "non-robust"}, 0.0), ({}, 0.25)]
+)
+def test_what_is_kept_is_measured_under_the_noise_of_the_training(data, tmp_path, monkeypatch, how, sigma):
+    real, calls, model = loop.measure, [], small()
+
+    def spy(measured, pool, *, sigma):
+        calls.append((measured is model, sigma))
+        return real(measured, pool, sigma=sigma)
+
+    monkeypatch.setattr(loop, "measure", spy)
+    rows = log(trained(data, tmp_path / "out", quick(**how), model, validation=data))
+    assert [row["step"] for row in rows if "validation mIoU" in row] == [4, 8, 11]
+    assert calls == [(how.get("ema") == 0, sigma)] * 3
+
+
+# Refused before anything is written
+
+
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Conv2d(3, 3, 1)
+
+    def forward(self, batch):
+        return [self.layer(batch)]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (small(classes=4), r"logits \(B, 3, height, width\) for toys/train, but gave \(1, 4, 32, 32\)"),
+        (nn.Sequential(small(), nn.Flatten()), r"logits \(B, 3, .*but gave \(1, 3072\)"),
+        (Two(), r"logits \(B, 3, .*but gave list"),
+        (nn.Identity(), "Identity has no weights to train"),
+        (small().requires_grad_(False), "Sequential has no weights to train"),
+    ],
+)
+def test_models_that_do_not_fit(data, tmp_path, model, message):
+    with pytest.raises(InputError, match=message):
+        trained(data, tmp_path / "out", model=model)
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_refusals_that_come_first(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "read_pool", None)  # nothing is read
+    with pytest.raises(InputError, match="cannot be described in a file"):
+        trained(data, tmp_path / "out", spec="")
+    with pytest.raises(InputError, match="licence must be a text"):
+        trained(data, tmp_path / "out", licence="")
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(InputError, match="TensorBoard is not installed"):
+        trained(data, tmp_path / "out", tensorboard=True)
+    with pytest.raises(InputError, match="device must be such as"):
+        trained(data, tmp_path / "out", device="gpu")
+    monkeypatch.setattr(loop, "ranks", lambda device: nullcontext(Ranks(0, 3, torch.device("cpu"))))
+    with pytest.raises(InputError, match="batch_size 4 must be a multiple of the number of processes, 3"):
+        trained(data, tmp_path / "out")
+    load(tmp_path / "other")
+    (tmp_path / "other" / "dataset.toml").write_text(
+        (tmp_path / "other" / "dataset.toml").read_text().replace('"red"', '"pink"')
+    )
+    other = sc.data.load(f"folder:{tmp_path / 'other'}?split=train")
+    with pytest.raises(InputError, match="toys/train has other classes than toys/train"):
+        trained(data, tmp_path / "out", validation=other)
+    assert not (tmp_path / "out").exists()
+
+
+def test_intervals():
+    for name in ("log", "save", "validate"):
+        with pytest.raises(InputError, match=rf"every\.{name} must be an integer not less than 1"):
+            Every(**{name: 0})
+    for name in ("save", "validate"):
+        with pytest.raises(InputError, match=rf"every\.{name} \(7\) must be a multiple of every\.log \(2\)"):
+            Every(**{"log": 2, "save": 4, "validate": 4, name: 7})

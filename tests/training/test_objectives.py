@@ -1,0 +1,276 @@
+"""What a step minimises: the pixel loss, the noise, and each objective against a second computation."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import entr, log_softmax, rel_entr, softmax
+from scipy.stats import chisquare, kstest, norm
+from torch import nn
+from torch.nn.functional import cross_entropy
+from toys import Recorder, batch, quick, small
+
+from segcertify.segmenter import predict
+from segcertify.training.objectives import (
+    Consistency,
+    Noise,
+    PixelLoss,
+    SmoothAdv,
+    copies,
+    disagreement,
+    draw,
+    full_size,
+    objective,
+)
+
+SIGMA = torch.tensor([0.25])
+WEIGHTS = torch.tensor([0.2, 1.0, 3.0])
+
+
+def logits_like(target, seed=1, classes=3):
+    return torch.randn(len(target), classes, *target.shape[1:], generator=torch.Generator().manual_seed(seed))
+
+
+# The pixel loss
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_the_pixel_loss_is_the_weighted_cross_entropy_of_valid_pixels(weights):
+    _, target = batch()
+    logits = logits_like(target)
+    expected = cross_entropy(logits, target, weights, ignore_index=255)
+    assert PixelLoss(weights)(logits, target).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize("hardest", [0.1, 0.5, 0.95])
+def test_only_the_hardest_part_counts(weights, hardest):
+    _, target = batch()
+    logits = logits_like(target)
+    valid = target.flatten() != 255
+    weight = torch.ones(len(valid)) if weights is None else weights[target.flatten() * valid]
+    loss = cross_entropy(logits, target, ignore_index=255, reduction="none").flatten() * weight
+    order = [i for i in loss.argsort(descending=True).tolist() if valid[i]][: int(hardest * len(valid))]
+    expected = loss[order].sum() / weight[order].sum()
+    assert PixelLoss(weights, hardest)(logits, target).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", [PixelLoss(), PixelLoss(WEIGHTS), PixelLoss(WEIGHTS, 0.25)])
+def test_a_batch_without_ground_truth_costs_nothing(loss):
+    target = torch.full((2, 5, 6), 255)
+    logits = logits_like(target).requires_grad_()
+    value = loss(logits, target)
+    value.backward()
+    assert value.item() == 0
+    assert (logits.grad == 0).all()
+
+
+# The noise
+
+
+def test_noise_is_not_clipped_and_is_added_before_the_normalisation():
+    """Kolmogorov-Smirnov on 15,360 numbers for each of four batches: false alarms 4e-6."""
+    x, target = batch(size=(32, 40))
+    inner = Recorder(nn.Conv2d(3, 3, 1))
+    network = small()
+    model = Recorder(nn.Sequential(network[0], inner))
+    torch.manual_seed(0)
+    Noise(PixelLoss(), SIGMA)(model, x, target)
+    Consistency(PixelLoss(), SIGMA, m=2)(model, x, target)
+    SmoothAdv(PixelLoss(), SIGMA, m=2, steps=1)(model, x, target)
+    for given, normalised in zip(model.seen[:3], inner.seen[:3], strict=True):
+        noise = given - copies(x, len(given) // len(x))
+        assert kstest(noise.flatten(), norm(0, 0.25).cdf).pvalue > 1e-6
+        assert given.min() < -0.5
+        assert given.max() > 1.5
+        torch.testing.assert_close(normalised, (given - network[0].mean) / network[0].std)
+    assert kstest((inner.seen[0][:, 0] - (x[:, 0] - 0.4) / 0.3).flatten(), norm(0, 0.25 / 0.3).cdf).pvalue > 1e-6
+
+
+def test_non_robust_training_sees_the_image_itself():
+    x, target = batch()
+    model = Recorder(small())
+    objective(quick(objective="non-robust"), PixelLoss(), "cpu")(model, x, target)
+    assert torch.equal(model.seen[0], x)
+
+
+def test_each_image_draws_one_sigma_for_all_its_copies():
+    """Three sigmas, 300 images, 48 numbers a copy. Chi-square at 1e-6; the other bounds fail with less than 1e-6."""
+    sigma, x = torch.tensor([1e-6, 1.0, 1e6]), torch.zeros(300, 3, 4, 4)
+    torch.manual_seed(0)
+    noise = draw(x, sigma, 3).view(3, 300, -1)
+    which = noise.std(2).log10().div(6).round()  # -1, 0 or 1
+    assert (which == which[0]).all()
+    counts = [int((which[0] == kind).sum()) for kind in (-1, 0, 1)]
+    assert chisquare(counts).pvalue > 1e-6
+    ordinary = noise[:, which[0] == 0]
+    assert kstest(ordinary.flatten(), norm.cdf).pvalue > 1e-6
+    assert abs(np.corrcoef(ordinary.flatten(1))[np.triu_indices(3, 1)]).max() < 5 / np.sqrt(ordinary[0].numel())
+
+
+def test_copies_are_whole_batches_in_a_row():
+    x = torch.arange(6.0).view(2, 3)
+    assert torch.equal(copies(x, 3), torch.cat([x, x, x]))
+
+
+def test_logits_are_upsampled_as_the_sampler_does():
+    x, _ = batch()
+    model = small().eval()
+    assert full_size(model, x).shape == (4, 3, 16, 20)
+    assert torch.equal(full_size(model, x).argmax(1), predict(model, x, None))
+
+
+# The objectives
+
+
+def test_the_names_of_objectives():
+    for name in ("noise", "non-robust"):
+        assert isinstance(objective(quick(objective=name), PixelLoss(), "cpu"), Noise)
+    made = objective(quick(objective="consistency", sigma=(0.1, 0.5), m=3, lam=2.0, eta=0.1), PixelLoss(), "cpu")
+    assert isinstance(made, Consistency)
+    assert (made.m, made.lam, made.eta) == (3, 2.0, 0.1)
+    assert made.sigma.tolist() == pytest.approx([0.1, 0.5])
+    made = objective(quick(objective="smoothadv", m=4, epsilon=0.7, attack_steps=5), PixelLoss(), "cpu")
+    assert isinstance(made, SmoothAdv)
+    assert (made.m, made.epsilon, made.steps) == (4, 0.7, 5)
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_consistency_equals_a_second_computation(m):
+    x, target = batch()
+    model = Recorder(nn.Conv2d(3, 3, 1))
+    nn.init.normal_(model.model.weight, std=3, generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(1)
+    losses = Consistency(PixelLoss(), SIGMA, m=m, lam=0.7, eta=0.3)(model, x, target)
+    logits = model.model(model.seen[0]).detach().double().numpy().reshape(m, 4, 3, 16, 20)
+    p = softmax(logits, 2)
+    mean = p.mean(0)
+    consistency = np.mean([rel_entr(mean, copy).sum(1) for copy in p])
+    entropy = entr(mean).sum(1).mean()
+    truth = target.numpy()
+    natural = np.mean(
+        [-logs[b, truth[b, i, j], i, j] for logs in log_softmax(logits, 2) for b, i, j in np.argwhere(truth != 255)]
+    )
+    assert losses["cross-entropy"].item() == pytest.approx(natural, rel=1e-5)
+    assert losses["consistency"].item() == pytest.approx(consistency, rel=1e-4)
+    assert losses["entropy"].item() == pytest.approx(entropy, rel=1e-5)
+    assert losses["loss"].item() == pytest.approx(natural + 0.7 * consistency + 0.3 * entropy, rel=1e-5)
+
+
+def test_copies_that_agree_do_not_disagree():
+    one = logits_like(torch.zeros(2, 4, 5))
+    consistency, entropy = disagreement(torch.stack([one, one + 3.0]))  # a shift of logits is no disagreement
+    assert consistency.item() == pytest.approx(0, abs=1e-6)
+    assert entropy.item() == pytest.approx(entr(softmax(one.numpy(), 1)).sum(1).mean(), rel=1e-5)
+
+
+def test_uniform_and_certain_probabilities():
+    consistency, entropy = disagreement(torch.zeros(3, 2, 7, 4, 5))
+    assert (consistency.item(), entropy.item()) == pytest.approx((0, np.log(7)), abs=1e-6)
+    certain = torch.zeros(2, 1, 7, 4, 5)
+    certain[:, :, 3] = 200  # probabilities that single precision cannot tell from 0 and 1
+    certain.requires_grad_()
+    consistency, entropy = disagreement(certain)
+    assert (consistency.item(), entropy.item()) == pytest.approx((0, 0), abs=1e-6)
+    (consistency + entropy).backward()
+    assert torch.isfinite(certain.grad).all()
+
+
+# SmoothAdv
+
+
+def attacked(model, x, target, *, epsilon=0.5, steps=3, m=2, loss=None):
+    """The shift that an attack found, the noise, and the losses."""
+    recorder = Recorder(model)
+    torch.manual_seed(3)
+    losses = SmoothAdv(loss or PixelLoss(), SIGMA, m=m, epsilon=epsilon, steps=steps)(recorder, x, target)
+    assert len(recorder.seen) == steps + 1
+    noise = recorder.seen[0] - copies(x, m)
+    shifts = (recorder.seen[-1] - recorder.seen[0]).view(m, *x.shape)
+    torch.testing.assert_close(shifts[0], shifts[-1], atol=1e-5, rtol=0)  # the copies move together
+    return shifts[0], noise, losses, recorder
+
+
+def smoothed_loss(model, x, noise, target, m=2):
+    p = full_size(model, copies(x, m) + noise).softmax(1).view(m, len(x), -1, *x.shape[2:]).mean(0)
+    return nn.functional.nll_loss(p.log(), target, ignore_index=255)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_the_attack_stays_in_its_ball_and_raises_the_smoothed_loss(steps):
+    (x, target), model = batch(), small(dropout=0.0).train()
+    model(x)  # some batch statistics
+    shift, noise, *_ = attacked(model, x, target, steps=steps)
+    assert shift.flatten(1).norm(dim=1).numpy() == pytest.approx(0.5, rel=1e-4)  # its edge: the slope does not vanish
+    model.eval()
+    assert smoothed_loss(model, x + shift, noise, target) > smoothed_loss(model, x, noise, target) + 1e-3
+
+
+def test_the_loss_is_that_of_the_moved_copies():
+    (x, target), model = batch(), small(dropout=0.0).eval()
+    _, _, losses, recorder = attacked(model, x, target, m=3)
+    expected = PixelLoss()(full_size(model, recorder.seen[-1]), copies(target, 3))
+    assert losses["loss"].item() == pytest.approx(expected.item())
+
+
+def test_the_attack_leaves_no_trace_in_the_model():
+    (x, target), model = batch(), small().train()
+    *_, recorder = attacked(model, x, target)
+    assert all(weight.grad is None for weight in model.parameters())
+    assert all(module.training for module in model.modules())
+    assert recorder.modes == [False, False, False, True]
+    assert model[2].num_batches_tracked == 1  # the training pass alone
+    features = model[1](model[0](recorder.seen[-1]))
+    torch.testing.assert_close(model[2].running_mean, 0.1 * features.mean((0, 2, 3)))
+    evaluated = small().eval()
+    attacked(evaluated, x, target)
+    assert not any(module.training for module in evaluated.modules())
+
+
+def test_the_attack_is_on_the_whole_model_whatever_its_parts_are_called():
+    class Wrapper(nn.Module):
+        def __init__(self, module):
+            super().__init__()
+            self.module = module
+
+        def forward(self, batch):
+            return -self.module(batch)
+
+    (x, target), inner = batch(), small(dropout=0.0).eval()
+    wrapped = Wrapper(inner).eval()
+    torch.manual_seed(3)
+    noise = draw(x, SIGMA, 2)
+    shift = SmoothAdv(PixelLoss(), SIGMA)._attack(wrapped, x, target, noise)
+    assert smoothed_loss(wrapped, x + shift, noise, target) > smoothed_loss(wrapped, x, noise, target)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize(("m", "steps"), [(1, 1), (2, 3), (3, 4)])
+def test_the_attack_equals_a_second_implementation(m, steps, weights):
+    """Projected gradient ascent in NumPy, in double precision, with the slope of a linear model written out."""
+    x, target = batch(count=3, size=(6, 7))
+    model = nn.Conv2d(3, 3, 1)
+    nn.init.normal_(model.weight, std=2, generator=torch.Generator().manual_seed(0))
+    shift, noise, *_ = attacked(model, x, target, m=m, steps=steps, loss=PixelLoss(weights))
+    W, bias = model.weight[:, :, 0, 0].detach().double().numpy(), model.bias.detach().double().numpy()
+    inputs = (copies(x, m) + noise).double().numpy().reshape(m, *x.shape)
+    valid = target.numpy() != 255
+    y = np.where(valid, target.numpy(), 0)
+    scale = valid * (1.0 if weights is None else weights.double().numpy()[y])
+    own = np.eye(3)[y].transpose(0, 3, 1, 2)
+    found = np.zeros(x.shape)
+    for _ in range(steps):
+        logits = np.einsum("kc,mbcij->mbkij", W, inputs + found) + bias[:, None, None]
+        p = softmax(logits, 2)
+        right = (p * own).sum(2, keepdims=True)  # (m, B, 1, ...)
+        # -d/dlogits of log(mean over copies of p_y) = -p_y (own - p) / sum over copies of p_y
+        slopes = -right * (own - p) / right.sum(0, keepdims=True) * scale[:, None] / scale.sum()
+        slope = np.einsum("kc,mbkij->bcij", W, slopes)
+        found = found + 2 * 0.5 / steps * slope / np.sqrt((slope**2).sum((1, 2, 3), keepdims=True))
+        found = found * np.minimum(1, 0.5 / np.sqrt((found**2).sum((1, 2, 3), keepdims=True)))
+    np.testing.assert_allclose(shift.numpy(), found, atol=2e-5)
+
+
+def test_an_attack_without_a_slope_stays_where_it_is():
+    x, _ = batch()
+    shift, *_ = attacked(small().eval(), x, torch.full((4, 16, 20), 255))
+    assert (shift == 0).all()

@@ -1,0 +1,83 @@
+"""Several processes: who does what, and that together they do what one does."""
+
+import socket
+from pathlib import Path
+
+import pytest
+import torch
+from torch import distributed, multiprocessing
+from toys import batch, quick, small
+
+from segcertify import InputError
+from segcertify.training.objectives import PixelLoss, copies, objective
+from segcertify.training.ranks import Ranks, ranks
+from segcertify.training.step import Step
+
+
+def gradients(here, *, name, seed=0):
+    """The gradients on this process's part of a batch, with the noise that it has in the whole batch."""
+    model = small(dropout=0.0, norm=False).train()
+    x, target = batch()
+    target[target == 255] = 0  # means over as many pixels in each part
+    share = here.share(len(x))
+    part = slice(here.rank * share, (here.rank + 1) * share)
+    recipe = quick(objective=name, epsilon=0.1)
+    step = Step(here.wrap(model), objective(recipe, PixelLoss(), "cpu"), recipe, graphed=False)
+    noise = torch.randn(len(x), 3, *x.shape[2:], generator=torch.Generator().manual_seed(seed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("segcertify.training.objectives.draw", lambda x, sigma, m=1: 0.25 * copies(noise[part], m))
+        losses = step(x[part], target[part])
+    assert all(torch.isfinite(value) for value in losses.values())
+    return [weight.grad.clone() for weight in model.parameters()], here.mean(losses["loss"])
+
+
+def process(rank, port, folder):
+    """One of two processes that a caller joined."""
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    with ranks("cpu") as here:
+        assert (here.rank, here.count, here.first) == (rank, 2, rank == 0)
+        for name in ("noise", "smoothadv"):
+            torch.save(gradients(here, name=name), folder / f"{name}-{rank}.pt")
+        here.wait()
+    assert distributed.is_initialized()  # whoever joined them parts them
+    distributed.destroy_process_group()
+
+
+def test_two_processes_find_the_gradient_of_the_joined_batch(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    multiprocessing.spawn(process, (port, Path(tmp_path)), nprocs=2)
+    for name in ("noise", "smoothadv"):
+        expected, loss = gradients(Ranks(0, 1, torch.device("cpu")), name=name)
+        for rank in range(2):
+            found, mean = torch.load(tmp_path / f"{name}-{rank}.pt", weights_only=True)
+            assert mean.item() == pytest.approx(loss.item(), rel=1e-5)
+            for ours, theirs in zip(found, expected, strict=True):
+                torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_one_process_alone():
+    with ranks("cpu") as here:
+        assert here == Ranks(0, 1, torch.device("cpu"))
+        assert here.first
+        model, value = small(), torch.tensor(3.0)
+        assert here.wrap(model) is model
+        assert here.mean(value) == 3
+        here.wait()
+    assert not distributed.is_initialized()
+
+
+def test_devices_that_are_not_there():
+    with pytest.raises(InputError, match="device must be such as 'cpu' or 'cuda', but got 'gpu'"), ranks("gpu"):
+        pass
+    if not torch.cuda.is_available():
+        with pytest.raises(InputError, match="no CUDA device"), ranks("cuda"):
+            pass
+
+
+def test_shares():
+    assert Ranks(1, 4, torch.device("cpu")).share(12) == 3
+    with pytest.raises(InputError, match="batch_size 10 must be a multiple of the number of processes, 4"):
+        Ranks(1, 4, torch.device("cpu")).share(10)

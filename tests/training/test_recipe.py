@@ -1,0 +1,72 @@
+"""Recipe: through JSON and back, and every setting that is refused."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from segcertify import InputError
+from segcertify.training import Recipe
+
+OTHER = Recipe(objective="consistency", sigma=(0.1, 0.5), m=3, crop=(32, 48), scale=(1.0, 1.5), flip=False, seed=7)
+
+
+@pytest.mark.parametrize("recipe", [Recipe(), OTHER, Recipe(objective="non-robust", sigma=())])
+def test_round_trip_through_json(recipe):
+    assert Recipe.from_plain(json.loads(json.dumps(recipe.to_plain()))) == recipe
+
+
+def test_lists_are_tuples():
+    assert Recipe(sigma=[0.1], crop=[32, 48], scale=[1.0, 2.0]) == Recipe(sigma=(0.1,), crop=(32, 48), scale=(1.0, 2.0))
+
+
+def test_the_noise_that_is_drawn():
+    assert OTHER.drawn == (0.1, 0.5)
+    assert Recipe(objective="non-robust").drawn == (0.0,)
+
+
+def test_unknown_settings_are_refused():
+    with pytest.raises(InputError, match="a recipe has no setting 'learning_rate'"):
+        Recipe.from_plain({"learning_rate": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in ("objective", "optimiser", "schedule", "class_weights", "precision")
+          for value in ("other", None)),
+        *((name, value) for name in ("m", "attack_steps", "steps", "batch_size") for value in (0, -1, 1.5, True, "x")),
+        *(("seed", value) for value in (-1, 0.5)),
+        *((name, value) for name in ("lr", "encoder_lr", "epsilon", "power", "ohem")
+          for value in (0, -1, float("nan"), float("inf"), "x")),
+        *((name, value) for name in ("lam", "eta", "weight_decay", "clip", "rotate", "colour")
+          for value in (-0.1, float("nan"), "x")),
+        *((name, value) for name in ("warmup", "ema", "momentum") for value in (-0.1, 1.0, float("inf"), None)),
+        ("ohem", 1.1),
+        *(("sigma", value) for value in ((), (0.0,), (0.25, -1), ("x",), 0.25, "0.25", None)),
+        *(("crop", value) for value in (320, (320,), (320, 8), (320, 41.5), (64, 64, 64), None)),
+        *(("scale", value) for value in (1.0, (1.0,), (2.0, 1.0), (0, 1.0), (-1, 1), (1, float("inf")), "ab")),
+        *(("flip", value) for value in ("no", 1, None)),
+    ],
+)  # fmt: skip
+def test_bad_settings_are_named(name, value):
+    with pytest.raises(InputError, match=rf"\b{name}\b"):
+        Recipe(**{name: value})
+
+
+def test_consistency_needs_two_copies():
+    with pytest.raises(InputError, match="m must be at least 2"):
+        Recipe(objective="consistency", m=1)
+    assert Recipe(objective="smoothadv", m=1).m == 1
+
+
+@pytest.mark.parametrize("edge", [{"ohem": 1.0}, {"warmup": 0}, {"ema": 0}, {"clip": 0}, {"scale": (1, 1)}])
+def test_edges_that_are_allowed(edge):
+    Recipe(**edge)
+
+
+def test_a_recipe_needs_no_torch():
+    code = "import sys; from segcertify.training import Recipe; Recipe(); print('torch' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert shown.strip() == "False"

@@ -1,0 +1,90 @@
+"""One step: it lowers its loss, and leaves this batch's gradients alone in the weights."""
+
+import pytest
+import torch
+from toys import Recorder, batch, quick, small
+
+from segcertify.models.hrnet import Architecture, HRNet
+from segcertify.training.objectives import PixelLoss, objective
+from segcertify.training.recipe import OBJECTIVES
+from segcertify.training.schedule import optimiser
+from segcertify.training.step import Step
+
+
+def step_of(model, **changes):
+    recipe = quick(**changes)
+    return Step(model, objective(recipe, PixelLoss(), "cpu"), recipe, graphed=False)
+
+
+def losses(step, *, seed=0, size=(16, 20)):
+    torch.manual_seed(seed)
+    return step(*batch(size=size))
+
+
+def hrnet():
+    torch.manual_seed(0)
+    return HRNet(Architecture(width=4, classes=3, blocks=1, modules=(1, 1, 1)))
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("how", ["adamw", "sgd"])
+@pytest.mark.parametrize(
+    ("network", "size", "lr"),
+    [(small, (16, 20), {"adamw": 1e-3, "sgd": 0.02}), (hrnet, (64, 64), {"adamw": 1e-4, "sgd": 0.002})],
+)
+def test_one_step_lowers_its_loss(name, how, network, size, lr):
+    model = network().train()
+    settings = {"objective": name, "epsilon": 0.1, "optimiser": how, "lr": lr[how]}
+    update, step = optimiser(model, quick(**settings)), step_of(model, **settings)
+    before = losses(step, size=size)["loss"].item()
+    update.step()
+    assert losses(step, size=size)["loss"].item() < before
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_gradients_are_of_the_loss_on_this_batch_alone(name):
+    model = small(dropout=0.0, norm=False).train()
+    step = step_of(model, objective=name)
+    found = losses(step)
+    first = [weight.grad.clone() for weight in model.parameters()]
+    losses(step, seed=1)
+    again = losses(step)
+    for weight, gradient in zip(model.parameters(), first, strict=True):
+        assert torch.equal(weight.grad, gradient)
+        assert gradient.abs().max() > 0
+    assert {key: value.item() for key, value in found.items()} == {key: value.item() for key, value in again.items()}
+    assert not any(value.requires_grad for value in found.values())
+
+
+def test_gradients_point_up():
+    """Against a finite difference, in the direction of the gradient itself."""
+    model = small(dropout=0.0, norm=False).train()
+    step = step_of(model, objective="consistency")
+    losses(step)
+    gradient = [weight.grad.clone() for weight in model.parameters()]
+    slope = sum(float((g**2).sum()) for g in gradient)
+    ends = []
+    for sign in (-1, 1):
+        with torch.no_grad():
+            for weight, g in zip(model.parameters(), gradient, strict=True):
+                weight.add_(sign * 1e-3 * g)
+        ends.append(losses(step)["loss"].item())
+        with torch.no_grad():
+            for weight, g in zip(model.parameters(), gradient, strict=True):
+                weight.sub_(sign * 1e-3 * g)
+    assert (ends[1] - ends[0]) / 2e-3 == pytest.approx(slope, rel=0.02)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_half_precision_is_in_the_network_alone(name):
+    kinds = []
+    model = Recorder(small(dropout=0.0).train())
+    model.model[5].register_forward_hook(lambda *arguments: kinds.append(arguments[2].dtype))
+    precise = losses(step_of(small(dropout=0.0).train(), objective=name))
+    found = losses(step_of(model, objective=name, precision="bf16"))
+    assert set(kinds) == {torch.bfloat16}
+    assert {x.dtype for x in model.seen} == {torch.float32}
+    for key, value in found.items():
+        assert value.dtype == torch.float32
+        assert value.item() == pytest.approx(precise[key].item(), rel=0.05, abs=0.01)
+    assert all(weight.dtype == weight.grad.dtype == torch.float32 for weight in model.parameters())
