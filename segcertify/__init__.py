@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from segcertify.noise import Laplace as Laplace
     from segcertify.noise import Rotation as Rotation
     from segcertify.noise import Uniform as Uniform
+    from segcertify.noise import scale_for as scale_for
     from segcertify.sampler import certify as certify
     from segcertify.sampler import sample as sample
     from segcertify.stats.planning import plan as plan
@@ -43,7 +44,7 @@ _HOME = {
     "votes": ("Votes",),
     "certification": ("certify_votes", "indiv_class", "radius_map"),
     "stats.planning": ("plan",),
-    "noise": ("AxisRotation", "Gaussian", "Laplace", "Rotation", "Uniform"),
+    "noise": ("AxisRotation", "Gaussian", "Laplace", "Rotation", "Uniform", "scale_for"),
     "sampler": ("certify", "sample"),
     "baselines": ("joint_class",),
     "evaluation": ("evaluate",),

@@ -20,7 +20,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "Mug": ("handle", "cup"),
     "Pistol": ("barrel", "handle", "trigger"),
     "Rocket": ("body", "fin", "nose"),
-    "Skateboard": ("wheel", "deck", "belt"),
+    "Skateboard": ("wheel", "deck", "truck"),
     "Table": ("top", "leg", "drawer"),
 }
 

@@ -55,6 +55,14 @@ def test_plan(folder):
     assert "0.75, 0.001, holm" in shown
 
 
+def test_plan_a_radius(folder):
+    arguments = ["plan", "-N", 2048, "--tau", 0.75, "--noise", "rotation", "--radius"]
+    shown = segcertify(*arguments, 3.1415926, folder=folder)
+    assert "sigma of rotation noise that proves R = 3.14159" in shown
+    assert "2.22356" in shown
+    assert "no rotation is farther than pi, but the radius is 5" in segcertify(*arguments, 5, folder=folder, code=2)
+
+
 def test_certify_an_image(folder):
     arguments = ["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", 0.1, "--seed", 3]
     shown = segcertify(*arguments, folder=folder)

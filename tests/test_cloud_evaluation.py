@@ -13,8 +13,8 @@ from data import trees
 import segcertify as sc
 from segcertify import metrics
 from segcertify.data import load
-from segcertify.data.parts import CATEGORIES
 from segcertify.evaluation import Setting, evaluate
+from segcertify.parts import CATEGORIES
 from segcertify.records import read_records
 from segcertify.report.run import read_run
 

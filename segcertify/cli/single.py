@@ -28,7 +28,7 @@ from segcertify.cli.options import (
 )
 from segcertify.cli.printing import console, escape, print_certificate, print_files, print_rows, print_table
 from segcertify.errors import InputError
-from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform
+from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform, scale_for
 
 if TYPE_CHECKING:
     import torch
@@ -142,8 +142,14 @@ def plan(
     b: Budget = None,
     n: Annotated[int | None, typer.Option("--n", help="A number of draws to judge; the smallest by default.")] = None,
     p: Annotated[float | None, typer.Option("--p", help="Assumed probability of the candidates.")] = None,
+    radius: Annotated[
+        float | None, typer.Option(help="A radius to prove; all rotations are 3.1415926, an angle.")
+    ] = None,
+    noise: Annotated[
+        NoiseName, typer.Option(help="The noise whose sigma to find for the radius.")
+    ] = NoiseName.GAUSSIAN,
 ) -> None:
-    """How many draws are needed, and how many of them may disagree. Draws nothing."""
+    """How many draws are needed, how many of them may disagree, and which sigma a radius takes. Draws nothing."""
     from segcertify.stats.planning import plan as make_plan
 
     result = make_plan(components, tau, alpha=alpha, correction=correction, b=b, n=n, p=p)
@@ -156,7 +162,15 @@ def plan(
     }
     if result.expected is not None:
         rows[f"expected certified fraction at p = {p:g}"] = f"{result.expected:.4f}"
+    if radius is not None:
+        rows[f"sigma of {noise} noise that proves R = {radius:g}"] = _sigma_text(noise, radius, tau)
     print_rows(rows)
+
+
+def _sigma_text(name: NoiseName, radius: float, tau: float) -> str:
+    """The noise's scale for a radius, rounded up to six digits or so."""
+    scale = scale_for(type(_noise(name, 1.0, None, None)), radius, tau=tau)
+    return f"{scale * (1 + 5e-6):.6g}"
 
 
 def _noise(name: NoiseName, sigma: float, channels: str | None, axis: str | None) -> Noise:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from segcertify.data.cloudset import NORMALS, POINTS, XYZ, Cloud, CloudSet, variant
 from segcertify.data.colours import part_colours
-from segcertify.data.parts import CATEGORIES, PART_NAMES
 from segcertify.errors import InputError
+from segcertify.parts import CATEGORIES, PART_NAMES
 
 FOLDER = "shapenetcore_partanno_segmentation_benchmark_v0_normal"
 SPLITS = {"train": ("train",), "val": ("val",), "test": ("test",), "trainval": ("train", "val")}

@@ -1,4 +1,4 @@
-"""Points and their neighbours: farthest-point sampling, balls and interpolation, as PointNet++ has them (Qi et al. 2017).
+"""Points and their neighbours, as PointNet++ has them (Qi et al. 2017): far points, balls and interpolation.
 
 Squared distances are sums of squared differences, never expanded: points drawn
 with replacement have exact twins, at a distance of exactly zero. All is batched,
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.functional import embedding_bag
 
 NEAREST = 3
 SMALLEST = 1e-8
@@ -94,4 +95,6 @@ def interpolate(
     squared = (gather(centres, index) - xyz.unsqueeze(2)).square().sum(-1)
     weights = 1 / (squared + SMALLEST)
     weights = (weights / weights.sum(-1, keepdim=True)).to(features.dtype)
-    return (gather(features, index) * weights.unsqueeze(-1)).sum(2)
+    rows = flat(index, features.shape[1]).flatten(0, 1)
+    sums = embedding_bag(rows, features.flatten(0, 1), per_sample_weights=weights.flatten(0, 1), mode="sum")
+    return sums.view(*index.shape[:2], -1)

@@ -10,9 +10,10 @@ from segcertify.noise.base import Noise, Stream
 from segcertify.noise.gaussian import Gaussian
 from segcertify.noise.laplace import Laplace
 from segcertify.noise.rotation import AxisRotation, Rotation
+from segcertify.noise.scale import scale_for
 from segcertify.noise.uniform import Uniform
 
-__all__ = ["NOISES", "AxisRotation", "Gaussian", "Laplace", "Noise", "Rotation", "Stream", "Uniform"]
+__all__ = ["NOISES", "AxisRotation", "Gaussian", "Laplace", "Noise", "Rotation", "Stream", "Uniform", "scale_for"]
 
 NOISES: dict[str, type[Noise]] = {cls.__name__: cls for cls in (Gaussian, Laplace, Uniform, AxisRotation, Rotation)}
 

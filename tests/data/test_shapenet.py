@@ -8,7 +8,7 @@ import trees
 
 from segcertify import InputError, data
 from segcertify.data import shapenet
-from segcertify.data.parts import CATEGORIES, PART_NAMES
+from segcertify.parts import CATEGORIES, PART_NAMES
 
 ORDER = {
     "train": ("Airplane/1a", "Airplane/1f3", "Mug/4a", "Mug/4b"),

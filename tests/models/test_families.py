@@ -73,7 +73,10 @@ def test_new_from_a_factory():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("resnet", "unknown architecture 'resnet': expected lite, hrnet, pointnet2, python, for example hrnet:w18-small-"),
+        (
+            "resnet",
+            "unknown architecture 'resnet': expected lite, hrnet, pointnet2, python, for example hrnet:w18-small-",
+        ),
         ("", "unknown architecture ''"),
         ("hrnet:w99", "unknown HRNetV2 'w99': expected one of w48, w18, w18-small-v2"),
         ("hrnet:weights.pth", "unknown HRNetV2 'weights.pth'"),

@@ -12,7 +12,7 @@ from scipy.stats import chi, kstest
 import segcertify as sc
 from segcertify.evaluation import NOISES as EVALUATED
 from segcertify.noise import NOISES, Noise, to_plain
-from segcertify.noise.rotation import rotation_matrix
+from segcertify.noise.rotation import heat_kernel_cdf, rotation_matrix
 from segcertify.reproduce.axis_angle import CAVEAT, UnprovenAxisAngle
 from segcertify.streams import DrawStream
 
@@ -63,14 +63,15 @@ def test_a_label_changes_within_the_radius_that_is_claimed():
     """The paper's advice for invariance to all rotations, sigma = sqrt(3) pi / Phi^-1(tau), at tau = 0.75.
 
     The label "turned by less than 2.4" has probability above tau, so that a radius of sqrt(3) pi, all rotations, is
-    claimed for it. After half a turn it has probability below 1/2: the claim is false. That of `Rotation` is not: with
-    the sigma that it needs for all rotations the label's probability is below tau.
+    claimed for it. After half a turn it has probability below 1/2: the claim is false. With the sigma that `Rotation`
+    needs for all rotations the label has probability below tau, and is not certified.
     """
     tau, bound = 0.75, 2.4
     sigma = math.sqrt(3) * math.pi / special.ndtri(tau)
     assert float(UnprovenAxisAngle(sigma * (1 + 1e-6)).radius(tau)) >= math.sqrt(3) * math.pi
     assert kept(sigma, bound, 0.0) > tau + 0.01
     assert kept(sigma, bound, math.pi) < 0.4
+    assert heat_kernel_cdf(bound, sc.scale_for(sc.Rotation, math.pi, tau=tau)) < tau - 0.1
     drawn = UnprovenAxisAngle(sigma).draw(torch.eye(3, dtype=torch.float64), streams(4000)).numpy().transpose(0, 2, 1)
     for turned in (0.0, math.pi):  # the same by sampling, within 5 standard errors
         matrices = drawn @ rotation_matrix(np.array([0.0, 0.0, 1.0]), turned)

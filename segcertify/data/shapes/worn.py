@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from segcertify.data.shapes_pieces import Piece, arc, off, one_of, pair, rod, sheet
-from segcertify.data.surfaces import Surface, box, cylinder, ellipsoid, loft, placed, revolved, rounded, torus, tube
+from segcertify.data.shapes.pieces import Piece, arc, off, one_of, pair, rod, sheet
+from segcertify.data.shapes.surfaces import (
+    Surface,
+    box,
+    cylinder,
+    ellipsoid,
+    loft,
+    placed,
+    revolved,
+    rounded,
+    torus,
+    tube,
+)
 from segcertify.parts import CATEGORIES
 
 CROWN, VISOR = CATEGORIES["Cap"]

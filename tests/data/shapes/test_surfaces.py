@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chisquare
 
 from segcertify import InputError
-from segcertify.data.surfaces import (
+from segcertify.data.shapes.surfaces import (
     areas,
     box,
     circle,

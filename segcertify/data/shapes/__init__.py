@@ -13,14 +13,14 @@ from segcertify.data.cloudset import POINTS, variant
 from segcertify.data.colours import part_colours
 from segcertify.data.dataset import DataSet
 from segcertify.data.scene import Scene
-from segcertify.data.shapes_air import airplane, rocket
-from segcertify.data.shapes_furniture import chair, table
-from segcertify.data.shapes_held import guitar, knife, pistol
-from segcertify.data.shapes_home import bag, lamp, laptop, mug
-from segcertify.data.shapes_motorbike import motorbike
-from segcertify.data.shapes_pieces import Builder, Labels, seen
-from segcertify.data.shapes_road import car, skateboard
-from segcertify.data.shapes_worn import cap, earphone
+from segcertify.data.shapes.air import airplane, rocket
+from segcertify.data.shapes.furniture import chair, table
+from segcertify.data.shapes.held import guitar, knife, pistol
+from segcertify.data.shapes.home import bag, lamp, laptop, mug
+from segcertify.data.shapes.motorbike import motorbike
+from segcertify.data.shapes.pieces import Builder, Labels, seen
+from segcertify.data.shapes.road import car, skateboard
+from segcertify.data.shapes.worn import cap, earphone
 from segcertify.data.spec import CATEGORY, NORMALS, Option
 from segcertify.errors import InputError, require_integer
 from segcertify.parts import CATEGORIES, PART_NAMES

@@ -5,8 +5,8 @@ import pytest
 
 from segcertify import InputError, data
 from segcertify.data.shapes import BUILDERS, ShapeSet, generate, load
-from segcertify.data.shapes_pieces import NOTHING, Piece, seen, sheet
-from segcertify.data.surfaces import box, normals, placed, scatter
+from segcertify.data.shapes.pieces import NOTHING, Piece, seen, sheet
+from segcertify.data.shapes.surfaces import box, normals, placed, scatter
 from segcertify.parts import CATEGORIES, PART_NAMES
 
 every_category = pytest.mark.parametrize("category", CATEGORIES)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from segcertify.data.shapes_pieces import Piece, arc, cushion, four, off, pair, rod
-from segcertify.data.surfaces import (
+from segcertify.data.shapes.pieces import Piece, arc, cushion, four, off, pair, rod
+from segcertify.data.shapes.surfaces import (
     Surface,
     box,
     cylinder,

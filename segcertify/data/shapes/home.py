@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from segcertify.arrays import FloatArray
-from segcertify.data.shapes_pieces import Piece, arc, bow, cushion, off, one_of, pair, rod, sheet
-from segcertify.data.surfaces import (
+from segcertify.data.shapes.pieces import Piece, arc, bow, cushion, off, one_of, pair, rod, sheet
+from segcertify.data.shapes.surfaces import (
     Numbers,
     Surface,
     box,

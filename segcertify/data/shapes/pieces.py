@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from segcertify.arrays import BoolArray, FloatArray
-from segcertify.data.surfaces import Numbers, Scatter, Surface, inside, loft, mirrored, rounded, scatter, tube
+from segcertify.data.shapes.surfaces import Numbers, Scatter, Surface, inside, loft, mirrored, rounded, scatter, tube
 
 NOTHING = -1
 """The part of a triangle that gets no points: a hole, or a piece that only cuts away from others."""

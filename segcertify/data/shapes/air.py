@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from segcertify.arrays import FloatArray
-from segcertify.data.shapes_pieces import Piece, off, one_of, pair, rod
-from segcertify.data.surfaces import Numbers, Surface, box, cylinder, ellipsoid, loft, placed, revolved, rounded
+from segcertify.data.shapes.pieces import Piece, off, one_of, pair, rod
+from segcertify.data.shapes.surfaces import Numbers, Surface, box, cylinder, ellipsoid, loft, placed, revolved, rounded
 from segcertify.parts import CATEGORIES
 
 BODY, WING, TAIL, ENGINE = CATEGORIES["Airplane"]

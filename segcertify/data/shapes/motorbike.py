@@ -7,8 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from segcertify.arrays import FloatArray
-from segcertify.data.shapes_pieces import Piece, arc, cushion, off, pair, rod, sheet
-from segcertify.data.surfaces import box, cylinder, ellipsoid, extruded, loft, placed, revolved, rounded, torus, tube
+from segcertify.data.shapes.pieces import Piece, arc, cushion, off, pair, rod, sheet
+from segcertify.data.shapes.surfaces import (
+    box,
+    cylinder,
+    ellipsoid,
+    extruded,
+    loft,
+    placed,
+    revolved,
+    rounded,
+    torus,
+    tube,
+)
 from segcertify.parts import CATEGORIES
 
 TANK, SADDLE, TYRE, BAR, LIGHT, FRAME = CATEGORIES["Motorbike"]

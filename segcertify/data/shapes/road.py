@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from segcertify.data.shapes_pieces import NOTHING, Piece, cushion, four, off, pair
-from segcertify.data.surfaces import (
+from segcertify.data.shapes.pieces import NOTHING, Piece, cushion, four, off, pair
+from segcertify.data.shapes.surfaces import (
     Surface,
     box,
     cylinder,
