@@ -292,6 +292,74 @@ def test_joint_and_indiv_class_hold(rate_exceeds):
     assert not any(rate_exceeds(count, 300, ALPHA) for count in false.values()), false
 
 
+# --- rotations: labels that flip when the cloud is turned by a known angle ---
+
+
+def flips_at(angles):
+    """Points that begin at (1, 0, 0), with label 1 on one side of a plane; turned by angle_i about z, point i meets it.
+
+    No smaller rotation, about whatever axis, takes it there, and there both labels are equally likely under noise that
+    is symmetric: angle_i is the exact radius of label 1.
+    """
+    return lambda batch: (batch[..., 1] * torch.cos(angles) + batch[..., 0] * torch.sin(angles) > 0).long()
+
+
+def flip_probability(noise, angle):
+    """The exact probability of label 1 at the input itself.
+
+    About one axis: normal numbers on the circle. In three dimensions: (1, 0, 0) turns into the heat kernel on the
+    sphere, sum_l (2l + 1) / (4 pi) exp(-l (l + 1) sigma^2 / 2) P_l, whose mass in a half-sphere follows term by term
+    (Funk and Hecke).
+    """
+    angle = np.asarray(angle, float)[..., None]
+    if isinstance(noise, sc.AxisRotation):
+        k = 2 * np.pi * np.arange(-30, 31)
+        arcs = special.ndtr((k + np.pi - angle) / noise.sigma) - special.ndtr((k - angle) / noise.sigma)
+        return arcs.sum(-1)
+    l = np.arange(1, 2 + 2 * math.ceil(5 / noise.sigma), 2)  # noqa: E741  (even terms vanish)
+    half = special.eval_legendre(l - 1, 0.0) - special.eval_legendre(l + 1, 0.0)
+    terms = np.exp(-l * (l + 1) * noise.sigma**2 / 2) * half * special.eval_legendre(l, np.sin(angle))
+    return 0.5 + 0.5 * terms.sum(-1)
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.125, 0.25, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("kind", [sc.AxisRotation, sc.Rotation])
+def test_no_rotation_radius_exceeds_the_angle_at_which_the_label_flips(kind, sigma):
+    """Exactly, without draws: R of the true probability is at most the true angle, and for narrow noise nearly that."""
+    noise, angles = kind(sigma), np.linspace(0.01, math.pi / 2, 200)
+    p = flip_probability(noise, angles)
+    radius = noise.radius(np.minimum(p, 1 - 1e-9))
+    assert (radius <= angles).all()
+    known = (p < 1 - 1e-6) & (angles < 1)
+    if sigma <= 0.25:
+        assert (radius[known] > 0.97 * angles[known]).all()  # so a radius that is 4 % too large is caught
+
+
+@pytest.mark.parametrize("noise", [sc.AxisRotation(0.25, "z"), sc.Rotation(0.5)], ids=str)
+def test_labels_that_flip_within_the_radius_are_not_certified(noise, rate_exceeds):
+    """Two thirds of the points flip just inside R, the others far outside; 150 sampled runs, holm and bonferroni.
+
+    Each point's votes have the exact probability, within 5.5 standard errors (12 points: false alarms 5e-7).
+    """
+    radius = float(noise.radius(TAU))
+    angles = np.where(np.arange(N) % 3 < 2, radius * (1 - np.arange(N) / 100) - 1e-9, 1.2)
+    p = flip_probability(noise, angles)
+    assert (p[angles < radius] < TAU).all()  # the theorem: what flips within R has probability at most tau
+    model = flips_at(torch.from_numpy(angles))
+    false, right, votes_for_1 = {"holm": 0, "bonferroni": 0}, 0, np.zeros(N)
+    for seed in range(150):
+        votes = sc.sample(model, CIRCLE, noise=noise, n=50, n0=5, seed=seed)
+        votes_for_1 += np.where(votes.candidate == 1, votes.agree, 50 - votes.agree)
+        for name in false:
+            certificate = sc.certify_votes(votes, tau=TAU, alpha=ALPHA, correction=name)
+            wrong = (certificate.labels == 1) & (angles < certificate.radius)
+            false[name] += bool((wrong | (certificate.labels == 0)).any())
+            right += int((certificate.labels[2::3] == 1).sum())
+    assert not any(rate_exceeds(count, 150, ALPHA) for count in false.values()), false
+    assert right > 0.8 * 2 * 150 * N / 3
+    assert (np.abs(votes_for_1 / 7500 - p) < 5.5 * np.sqrt(p * (1 - p) / 7500)).all()
+
+
 # --- SO(3): the exact Neyman-Pearson adversary ---
 
 

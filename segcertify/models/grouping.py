@@ -41,16 +41,15 @@ def farthest(xyz: torch.Tensor, count: int, start: torch.Tensor) -> tuple[torch.
     chosen = torch.empty(size, count, dtype=torch.int64, device=xyz.device)
     distances = planes.new_empty(size, count, points)
     if xyz.device.type == "cpu":  # small steps: NumPy's are several times as fast, and wait for no other thread
-        _choose(np, planes.numpy(), start.numpy(), chosen.numpy(), distances.numpy())
+        _choose(np, planes.numpy(), np.arange(size), start.numpy(), chosen.numpy(), distances.numpy())
     else:
-        _choose(torch, planes, start, chosen, distances)
+        _choose(torch, planes, torch.arange(size, device=xyz.device), start, chosen, distances)
     return chosen, distances
 
 
-def _choose(library: Any, planes: Any, start: Any, chosen: Any, distances: Any) -> None:
+def _choose(library: Any, planes: Any, entries: Any, start: Any, chosen: Any, distances: Any) -> None:  # noqa: PLR0917
     """The steps of `farthest` on arrays of NumPy or of torch, which the result is written to."""
     differences, separation = library.empty_like(planes), library.full_like(planes[0], math.inf)
-    entries = range(len(start))
     for i in range(chosen.shape[1]):
         chosen[:, i] = start
         library.subtract(planes, planes[:, entries, start, None], out=differences)

@@ -58,6 +58,8 @@ class PointNet2(nn.Module):
     torch.Size([1, 50, 512])
     """
 
+    graphable = False  # how many neighbours there are decides on shapes: no CUDA graph can replay that
+
     def __init__(
         self, normals: bool = True, *, categories: int = len(CATEGORIES), parts: int = len(PART_NAMES)
     ) -> None:

@@ -81,7 +81,8 @@ def train(
     (on a CPU); a finished one is left as it is. All randomness of step j depends on
     (seed, j) alone, and the global seeds stay as they were. ``spec`` and
     ``start`` say, for the card, what the model was made of and began with.
-    ``graphed``: replay steps as a CUDA graph, by default where one GPU is used.
+    ``graphed``: replay steps as a CUDA graph, by default where one GPU is used and
+    the model does not say ``graphable = False``.
     """
     out, every = Path(out), every or Every()
     _require_fit(model, data, validation)
@@ -133,7 +134,7 @@ class _Run:
         if self.file.exists():
             self.done = resume.load(self.file, modules=self._modules, optimiser=self.optimiser)
         if graphed is None:
-            graphed = here.device.type == "cuda" and here.count == 1
+            graphed = here.device.type == "cuda" and here.count == 1 and getattr(model, "graphable", True)
         loss = PixelLoss(_class_weights(self.pool, recipe), recipe.ohem)
         self.step = Step(
             here.wrap(self.model),
