@@ -128,7 +128,7 @@ def evaluate(
         weights=_weights_digest(model),
         data=data.name,
         classes=data.classes,
-        categories=dict(getattr(data, "categories", {})),
+        categories=dict(data.categories),
         scenes=hashlib.sha256("\n".join(data.ids).encode()).hexdigest()[:16],
         settings=claims,
         corrections=tuple(procedure(correction).name for correction in corrections),

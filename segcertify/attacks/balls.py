@@ -1,4 +1,4 @@
-"""Balls: the perturbations that an attack may use, and how it starts, steps and stays inside.
+"""Balls: the shifts that an attack may add to an input, and how it starts, steps and stays inside.
 
 Shifts are batches (B, ...); every entry has a ball of its own around 0.
 """
@@ -12,6 +12,7 @@ from typing import Protocol
 import torch
 
 from segcertify.errors import InputError, require_positive
+from segcertify.noise import Stream
 
 TINY = 1e-12
 
@@ -23,14 +24,14 @@ class Ball(Protocol):
     def radius(self) -> float:
         """The largest norm."""
 
-    def start(self, like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """A random shift inside the ball for each entry of a batch."""
+    def start(self, like: torch.Tensor, stream: Stream) -> torch.Tensor:
+        """A random shift inside the ball, for a batch of one."""
 
     def direction(self, gradient: torch.Tensor) -> torch.Tensor:
-        """The shift of norm 1 that raises a loss of this gradient the most; 0 where the gradient is 0."""
+        """A shift of norm 1 that raises a loss of this gradient; 0 where the gradient is 0."""
 
     def project(self, shift: torch.Tensor) -> torch.Tensor:
-        """The shift itself where it is inside the ball, else a nearest one inside."""
+        """The shift itself where it is inside the ball, else the nearest one inside."""
 
     def norm(self, shift: torch.Tensor) -> torch.Tensor:
         """The norm of each entry (B,)."""
@@ -45,14 +46,16 @@ class L2:
     def __post_init__(self) -> None:
         require_positive("radius", self.radius)
 
-    def start(self, like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """Uniform in direction, and in radius as is uniform in a ball of few dimensions: anywhere between 0 and R."""
-        towards = self.direction(_normal(like, generator))
-        return towards * self.radius * _column(_uniform(like, generator), like)
+    def start(self, like: torch.Tensor, stream: Stream) -> torch.Tensor:
+        """Any direction is as likely as another, and any norm up to the radius."""
+        towards = self.direction(stream.normal_(torch.empty_like(like)))
+        return towards * (self.radius * stream.rng.random())
 
     def direction(self, gradient: torch.Tensor) -> torch.Tensor:
         """The gradient over its norm."""
-        return gradient / _column(self.norm(gradient), gradient).clamp(min=TINY)
+        largest = _column(gradient.flatten(1).abs().amax(1), gradient)
+        scaled = gradient / torch.where(largest > 0, largest, 1)  # so that no square vanishes
+        return scaled / _column(self.norm(scaled), scaled).clamp(min=TINY)
 
     def project(self, shift: torch.Tensor) -> torch.Tensor:
         """Scaled back to the sphere where outside."""
@@ -66,16 +69,16 @@ class L2:
 
 @dataclass(frozen=True)
 class Linf:
-    """Every entry of the input moves by at most the radius."""
+    """Every number of the input moves by at most the radius."""
 
     radius: float
 
     def __post_init__(self) -> None:
         require_positive("radius", self.radius)
 
-    def start(self, like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def start(self, like: torch.Tensor, stream: Stream) -> torch.Tensor:
         """Uniform in the ball."""
-        uniform = torch.rand(like.shape, generator=generator, device=like.device, dtype=like.dtype)
+        uniform: torch.Tensor = stream.uniform_(torch.empty_like(like))
         return self.radius * (2 * uniform - 1)
 
     def direction(self, gradient: torch.Tensor) -> torch.Tensor:
@@ -83,51 +86,47 @@ class Linf:
         return gradient.sign()
 
     def project(self, shift: torch.Tensor) -> torch.Tensor:
-        """Each entry brought back."""
+        """Each number brought back."""
         return shift.clamp(-self.radius, self.radius)
 
     def norm(self, shift: torch.Tensor) -> torch.Tensor:
-        """The largest entry."""
+        """The largest size."""
         return shift.flatten(1).abs().amax(1)
 
 
 @dataclass(frozen=True)
 class L1:
-    """All entries together move by at most the radius; a step moves the ``part`` with the largest gradients."""
+    """All numbers together move by at most the radius; a step moves the ``part`` with the largest gradients."""
 
     radius: float
     part: float = 0.01
 
     def __post_init__(self) -> None:
         require_positive("radius", self.radius)
-        if not 0 < require_positive("part", self.part) <= 1:
-            raise InputError(f"part must lie in (0, 1], but got {self.part!r}")
+        if require_positive("part", self.part) > 1:
+            raise InputError(f"part must lie in (0, 1], but got {self.part!r}: 0.01 steps along 1 % of the numbers")
 
-    def start(self, like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """In the direction of Laplace noise, anywhere between 0 and R."""
-        towards = _normal(like, generator)
-        towards = (
-            towards.sign() * -torch.rand(like.shape, generator=generator, device=like.device).clamp(min=TINY).log()
-        )
-        scale = self.radius * _uniform(like, generator) / self.norm(towards).clamp(min=TINY)
-        return towards * _column(scale, like)
+    def start(self, like: torch.Tensor, stream: Stream) -> torch.Tensor:
+        """In the direction of Laplace noise, with any norm up to the radius."""
+        towards: torch.Tensor = stream.exponential_(torch.empty_like(like))
+        towards -= stream.exponential_(torch.empty_like(like))
+        return towards * _column(self.radius * stream.rng.random() / self.norm(towards).clamp(min=TINY), like)
 
     def direction(self, gradient: torch.Tensor) -> torch.Tensor:
-        """The signs of the largest entries, sharing a norm of 1 [Tramer2019]."""
+        """The signs of the largest numbers, sharing a norm of 1 [Tramer2019]."""
         flat = gradient.flatten(1)
-        count = max(1, int(self.part * flat.shape[1]))
-        threshold = flat.abs().topk(count, dim=1).values[:, -1:]
-        signs = flat.sign() * (flat.abs() >= threshold)
-        return (signs / signs.abs().sum(1, keepdim=True).clamp(min=1)).view_as(gradient)
+        largest, where = flat.abs().topk(max(1, int(self.part * flat.shape[1])), dim=1)
+        signs = torch.zeros_like(flat).scatter(1, where, flat.gather(1, where).sign())
+        return (signs / (largest > 0).sum(1, keepdim=True).clamp(min=1)).view_as(gradient)
 
     def project(self, shift: torch.Tensor) -> torch.Tensor:
-        """The nearest point of the ball: every entry's size falls by one amount, not below 0 [Duchi2008]."""
+        """Every number's size falls by one amount, not below 0 [Duchi2008]."""
         sizes = shift.flatten(1).abs()
         ordered = sizes.sort(1, descending=True).values
         excess = (ordered.cumsum(1) - self.radius) / torch.arange(1, sizes.shape[1] + 1, device=shift.device)
-        kept = (ordered > excess).sum(1, keepdim=True).clamp(min=1)  # entries that stay above 0
+        kept = (ordered > excess).sum(1, keepdim=True).clamp(min=1)  # numbers that stay above 0
         amount = excess.gather(1, kept - 1).clamp(min=0)
-        amount = torch.where(sizes.sum(1, keepdim=True) > self.radius, amount, torch.zeros_like(amount))
+        amount = torch.where(sizes.sum(1, keepdim=True) > self.radius, amount, 0)
         return shift.sign() * (sizes - amount).clamp(min=0).view_as(shift)
 
     def norm(self, shift: torch.Tensor) -> torch.Tensor:
@@ -135,23 +134,43 @@ class L1:
         return shift.flatten(1).abs().sum(1)
 
 
+@dataclass(frozen=True, eq=False)
+class Restricted:
+    """The shifts of a ball that are 0 outside ``free``, a mask of an input's shape."""
+
+    ball: Ball
+    free: torch.Tensor
+
+    @property
+    def radius(self) -> float:
+        """The ball's."""
+        return self.ball.radius
+
+    def start(self, like: torch.Tensor, stream: Stream) -> torch.Tensor:
+        """The ball's, 0 outside."""
+        return self.ball.start(like, stream) * self.free
+
+    def direction(self, gradient: torch.Tensor) -> torch.Tensor:
+        """That of the gradient inside alone."""
+        return self.ball.direction(gradient * self.free)
+
+    def project(self, shift: torch.Tensor) -> torch.Tensor:
+        """The ball's, after dropping what is outside."""
+        return self.ball.project(shift * self.free)
+
+    def norm(self, shift: torch.Tensor) -> torch.Tensor:
+        """The ball's."""
+        return self.ball.norm(shift)
+
+
 BALLS: dict[str, Callable[[float], Ball]] = {"l2": L2, "linf": Linf, "l1": L1}
 
 
-def ball(norm: str, radius: float) -> Ball:
+def ball_of(norm: str, radius: float) -> Ball:
     """The ball of a norm: ``l2``, ``linf`` or ``l1``."""
     if norm not in BALLS:
         raise InputError(f"no attack in the norm {norm!r}: use {', '.join(BALLS)}")
     return BALLS[norm](radius)
-
-
-def _normal(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
-
-
-def _uniform(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One number in [0, 1) for each entry of a batch."""
-    return torch.rand(len(like), generator=generator, device=like.device, dtype=like.dtype)
 
 
 def _column(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:

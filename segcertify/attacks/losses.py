@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch.nn.functional import cosine_similarity, cross_entropy, one_hot
 
 from segcertify.errors import InputError
 
-Loss = Callable[..., torch.Tensor]
-"""From logits, labels, which components count (B, *components), and how far the attack is (0 .. 1), to (B,)."""
+
+class Loss(Protocol):
+    """What an attack raises."""
+
+    def __call__(self, logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, *, done: float) -> torch.Tensor:
+        """One number an entry (B,); ``valid`` are the components that count, ``done`` is from 0 at the first step to 1.
+
+        Labels are classes, also where not valid.
+        """
 
 
-def mean_cross_entropy(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, done: float) -> torch.Tensor:
+def mean_cross_entropy(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, *, done: float) -> torch.Tensor:
     """The paper's: the mean cross-entropy of the components [Fischer2021, App. C]."""
-    return _mean(_entropies(logits, labels), valid)
+    return _mean(cross_entropy(logits, labels, reduction="none"), valid)
 
 
-def segpgd(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, done: float) -> torch.Tensor:
+def segpgd(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, *, done: float) -> torch.Tensor:
     """First the components that are still right, later all alike: weights 1 - done / 2 and done / 2 [Gu2022]."""
-    wrong = logits.argmax(1) != labels
-    weight = torch.where(wrong, done / 2, 1 - done / 2)
-    return _mean(_entropies(logits, labels) * weight, valid)
+    weight = torch.where(logits.argmax(1) != labels, done / 2, 1 - done / 2)
+    return _mean(cross_entropy(logits, labels, reduction="none") * weight, valid)
 
 
-def cospgd(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, done: float) -> torch.Tensor:
+def cospgd(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, *, done: float) -> torch.Tensor:
     """Each component weighs as much as its probabilities still resemble its label, by their cosine [Agnihotri2024]."""
     truth = one_hot(labels, logits.shape[1]).movedim(-1, 1).to(logits)
     weight = cosine_similarity(logits.softmax(1), truth, dim=1).detach()
-    return _mean(_entropies(logits, labels) * weight, valid)
+    return _mean(cross_entropy(logits, labels, reduction="none") * weight, valid)
 
 
 LOSSES: dict[str, Loss] = {"cross-entropy": mean_cross_entropy, "segpgd": segpgd, "cospgd": cospgd}
@@ -40,10 +46,6 @@ def require_loss(name: str) -> Loss:
     if name not in LOSSES:
         raise InputError(f"unknown loss {name!r} for an attack: use {', '.join(LOSSES)}")
     return LOSSES[name]
-
-
-def _entropies(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    return cross_entropy(logits, labels, reduction="none")
 
 
 def _mean(values: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:

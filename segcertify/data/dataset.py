@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
-from typing import ClassVar, Protocol, Self
+from types import MappingProxyType
+from typing import ClassVar, Protocol, Self, cast
 
 from segcertify.data.colours import Bytes
 from segcertify.data.scene import Scene
@@ -40,6 +41,8 @@ class DataSet(ABC):
     noised: ClassVar[tuple[int, ...] | None] = None
     """The channels of a scene that noise goes on, along ``noise_axis``; None is all of them."""
     noise_axis: ClassVar[int] = 0
+    categories = cast(Mapping[str, tuple[int, ...]], MappingProxyType({}))  # no field, so that some sets can have one
+    """The classes that scenes of each category have, in the order of the categories' numbers; none for images."""
 
     name: str
     classes: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,6 +35,11 @@ class Mixture(DataSet):
         """As in each of the data sets."""
         return self.items[0].data.noise_axis
 
+    @property
+    def categories(self) -> Mapping[str, tuple[int, ...]]:  # type: ignore[override]
+        """As in each of the data sets."""
+        return self.items[0].data.categories
+
     def __getitem__(self, index: int) -> Scene:
         """Read one scene from its data set."""
         share = self.items[index]
@@ -57,7 +62,7 @@ def mixture(sets: Sequence[DataSet], times: Sequence[int] = ()) -> DataSet:
     if len(sets) == 1 and counts == [1]:
         return first
     for other in sets[1:]:
-        if (other.classes, other.noised, other.noise_axis) != (first.classes, first.noised, first.noise_axis):
+        if _kind(other) != _kind(first):
             raise InputError(
                 f"{first.name} and {other.name} cannot be mixed: they have other classes, or are of another kind"
             )
@@ -71,3 +76,8 @@ def mixture(sets: Sequence[DataSet], times: Sequence[int] = ()) -> DataSet:
         data.name if count == 1 else f"{count} times {data.name}" for data, count in zip(sets, counts, strict=True)
     )
     return Mixture(name, first.classes, first.colours, items)
+
+
+def _kind(data: DataSet) -> tuple[object, ...]:
+    """What data sets must share to be mixed."""
+    return data.classes, data.noised, data.noise_axis, dict(data.categories)

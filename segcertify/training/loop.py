@@ -282,7 +282,7 @@ def _require_fit(model: nn.Module, data: DataSet, validation: DataSet | None) ->
         raise InputError(f"{type(model).__name__} has no weights to train")
     training = model.training
     clouds = data.noised is not None
-    x = torch.from_numpy(with_category(data[0]))[None] if clouds else torch.full((1, 3, 64, 64), 0.5)
+    x = torch.from_numpy(with_category(data[0], data))[None] if clouds else torch.full((1, 3, 64, 64), 0.5)
     with torch.no_grad():
         logits = model.eval()(x.to(weights.device))
     model.train(training)

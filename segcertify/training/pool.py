@@ -13,7 +13,6 @@ import torch
 from segcertify.arrays import Array
 from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError
-from segcertify.parts import CATEGORIES
 from segcertify.progress import progress_bar
 
 IGNORE = 255
@@ -89,17 +88,17 @@ def read_pool(data: DataSet, device: torch.device | str, *, progress: bool | Non
     clouds = data.noised is not None
     with ThreadPoolExecutor() as pool, progress_bar(len(data), f"reading {data.name}", show=progress) as advance:
         for scene in pool.map(data.__getitem__, range(len(data))):
-            inputs.append(with_category(scene) if clouds else np.rint(scene.x * 255).astype(np.uint8))
+            inputs.append(with_category(scene, data) if clouds else np.rint(scene.x * 255).astype(np.uint8))
             targets.append(np.where(scene.valid, scene.target, IGNORE).astype(np.uint8))
             advance(1)
     return (_clouds if clouds else _images)(inputs, targets, data, device)
 
 
-def with_category(scene: Scene) -> Array:
+def with_category(scene: Scene, data: DataSet) -> Array:
     """A cloud with the number of its category as a last column, if it has one, as networks for parts take it."""
     if not scene.category:
         return scene.x
-    number = np.full((len(scene.x), 1), list(CATEGORIES).index(scene.category), np.float32)
+    number = np.full((len(scene.x), 1), list(data.categories).index(scene.category), np.float32)
     return np.concatenate([scene.x, number], 1)
 
 

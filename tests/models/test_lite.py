@@ -37,6 +37,8 @@ def test_the_encoder_has_the_layout_of_the_public_weights():
     for name, shape in PUBLIC.items():
         assert state[name.replace("._", ".").removeprefix("_")].shape == shape
     assert "blocks.0.expand_conv.weight" not in state
+    norms = [module for module in Encoder().modules() if isinstance(module, nn.BatchNorm2d)]
+    assert {(module.eps, module.momentum) for module in norms} == {(1e-3, 0.01)}  # as in TensorFlow's
 
 
 def test_only_weights_of_efficientnet_are_taken_for_them():
@@ -81,7 +83,7 @@ def test_a_block_against_a_second_computation():
     for module in block.modules():
         if isinstance(module, nn.BatchNorm2d):
             nn.init.normal_(module.weight, 1, 0.3)
-            nn.init.normal_(module.bias, 0, 0.3)
+            nn.init.normal_(module.bias, 3, 3)
             nn.init.normal_(module.running_mean, 0, 0.3)
             nn.init.uniform_(module.running_var, 0.5, 2)
 
@@ -91,9 +93,15 @@ def test_a_block_against_a_second_computation():
 
     x = 3 * torch.randn(2, 24, 7, 9)
     y = torch.einsum("oc,bcij->boij", block.expand_conv.weight[:, :, 0, 0], x)
-    y = norm(y, block.bn0).clamp(0, 6)
+    y = norm(y, block.bn0)
+    assert y.min() < 0
+    assert y.max() > 6
+    y = y.clamp(0, 6)
     y = nn.functional.conv2d(y, block.depthwise_conv.weight, padding=1, groups=144)
-    y = norm(y, block.bn1).clamp(0, 6)
+    y = norm(y, block.bn1)
+    assert y.min() < 0
+    assert y.max() > 6
+    y = y.clamp(0, 6)
     y = norm(torch.einsum("oc,bcij->boij", block.project_conv.weight[:, :, 0, 0], y), block.bn2)
     torch.testing.assert_close(block(x), x + y, atol=1e-4, rtol=1e-4)
 

@@ -111,14 +111,17 @@ def test_outside_is_grey_and_ignored_and_all_of_a_small_image_is_seen():
     assert len(corners) > 20
 
 
-def test_crops_are_anywhere_in_the_image_and_not_beside_it():
-    """500 crops of 16 x 16: no corner in the first or last tenth of the range with probability 4 * 0.9^500 < 1e-22."""
-    places = source(ramp_pool(), 500, crop=(16, 16))
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_crops_are_anywhere_in_the_image_and_not_beside_it(factor):
+    """500 crops: no centre in the first or last tenth of its range with probability 4 * 0.9^500 < 1e-22."""
+    settings = {"crop": (16, 16), "scale": (factor, factor)}
+    middle = source(ramp_pool(), 500, **settings)[:, :, 8, 8] + 0.5 - 0.5 / factor
     for axis, length in ((0, W), (1, H)):
-        first = places[:, axis, 0, 0]
-        assert -0.01 < first.min() < (length - 16) / 10
-        assert 0.9 * (length - 16) < first.max() < length - 16 + 0.01
-    _, targets = augmented(ramp_pool(), [0] * 500, crop=(16, 16))
+        extent = 16 / factor  # of a crop, in the image's pixels
+        share = (middle[:, axis] - extent / 2) / (length - extent)
+        assert -0.001 < share.min() < 0.1
+        assert 0.9 < share.max() < 1.001
+    _, targets = augmented(ramp_pool(), [0] * 500, **settings)
     assert (targets == 0).all()
 
 

@@ -17,6 +17,7 @@ from segcertify import InputError
 from segcertify.models import read_card
 from segcertify.models.card import read_model
 from segcertify.training import Every, Recipe, loop, train
+from segcertify.training.average import Average
 from segcertify.training.journal import TIMES, read_log
 from segcertify.training.ranks import Ranks
 
@@ -217,6 +218,18 @@ def test_every_step_has_its_own_noise_before_the_normalisation(tmp_path, normali
     assert abs(images[np.triu_indices(8, 1)]).max() < 5.5 / np.sqrt(clean.numel())
 
 
+def test_noise_depends_on_the_seed_and_the_process(tmp_path, monkeypatch):
+    data = load(tmp_path / "toys", sizes=[(24, 32)])
+    seen = []
+    for seed, rank in ((0, 0), (1, 0), (0, 1), (0, 0)):
+        model = Recorder(small())
+        monkeypatch.setattr(loop, "ranks", lambda device, rank=rank: nullcontext(Ranks(rank, 1, torch.device("cpu"))))
+        trained(data, tmp_path / str(len(seen)), quick(**AS_IT_IS, seed=seed, steps=1), model)
+        seen.append(model.seen[1])
+    assert torch.equal(seen[0], seen[3])
+    assert all((seen[a] - seen[b]).std() > 0.2 for a, b in ((0, 1), (0, 2), (1, 2)))
+
+
 def test_what_the_model_sees_without_noise_is_the_data(data, tmp_path):
     model = Recorder(small())
     data = load(tmp_path / "same", sizes=[(24, 32)] * 4)
@@ -228,6 +241,13 @@ def test_what_the_model_sees_without_noise_is_the_data(data, tmp_path):
 
 
 # Steps
+
+
+def test_the_model_is_trained_in_training_mode(data, tmp_path):
+    model = Recorder(small().eval())
+    trained(data, tmp_path / "out", quick(steps=3), model)
+    assert model.modes == [False, True, True, True]  # the first is the test whether it fits
+    assert model.model[2].num_batches_tracked == 3
 
 
 def test_it_learns(data, tmp_path):
@@ -275,6 +295,19 @@ def test_the_average_is_what_is_kept(data, tmp_path):
     assert same(last[0], last[0.9])  # averaging leaves the steps alone
     assert same(kept[0], last[0])
     assert not torch.allclose(kept[0.9]["5.weight"], last[0.9]["5.weight"], atol=1e-4)
+
+
+def test_the_average_knows_how_old_it_is(data, tmp_path, monkeypatch):
+    real, steps = Average.update, []
+
+    def spy(average, step):
+        steps.append(step)
+        real(average, step)
+
+    killed(data, tmp_path / "out", quick(), monkeypatch, after=7)
+    monkeypatch.setattr(Average, "update", spy)
+    trained(data, tmp_path / "out")
+    assert steps == [4, 5, 6, 7, 8, 9, 10]
 
 
 def test_class_weights(data):
@@ -371,6 +404,7 @@ def test_models_that_do_not_fit(data, tmp_path, model, message):
     with pytest.raises(InputError, match=message):
         trained(data, tmp_path / "out", model=model)
     assert not (tmp_path / "out").exists()
+    assert all(module.training for module in model.modules())  # as it was
 
 
 def test_other_refusals_that_come_first(data, tmp_path, monkeypatch):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +77,7 @@ class ShapeSet(DataSet):
 
     noised: ClassVar[tuple[int, ...] | None] = (0, 1, 2)
     noise_axis: ClassVar[int] = 1
+    categories = cast(Mapping[str, tuple[int, ...]], CATEGORIES)
 
     items: tuple[Plan, ...]
     seed: int = 0

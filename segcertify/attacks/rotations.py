@@ -1,0 +1,113 @@
+"""Rotations of point clouds that change a segmentation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from segcertify.attacks.ascent import Attack, ascend
+from segcertify.attacks.balls import L2
+from segcertify.errors import InputError, require_positive
+from segcertify.noise import Stream
+from segcertify.noise.rotation import AXES, turned_vectors
+from segcertify.progress import Advance
+from segcertify.segmenter import Segmenter
+
+Axis = str | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Rotations by at most ``radius`` about any axis, or about one; a shift is axis times angle (B, 3), or (B, 1).
+
+    Clouds are (B, points, 3 vectors + features): the first ``vectors`` triples turn
+    (coordinates, then normals). By default 3 columns hold one and 6 hold two.
+    """
+
+    radius: float
+    axis: Axis | None = None
+    vectors: int | None = None
+
+    def __post_init__(self) -> None:
+        if require_positive("radius", self.radius) > math.pi:
+            raise InputError(f"no rotation is farther than pi, but the radius is {self.radius:g}: use pi for all")
+        known = self.axis in AXES if isinstance(self.axis, str) else self.axis is None or len(self.axis) == 3
+        if not known or not any(self.axis or (1,)):
+            raise InputError(f"axis must be 'x', 'y', 'z', three numbers or None for any, but got {self.axis!r}")
+
+    def start(self, x: torch.Tensor, stream: Stream) -> torch.Tensor:
+        """Any axis, any angle up to the radius."""
+        like = x.new_empty((1, 3 if self.axis is None else 1))
+        return L2(self.radius).start(like, stream).repeat(len(x), 1)
+
+    def apply(self, x: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+        """The clouds, turned; rotations are computed in double precision."""
+        turned = 3 * turned_vectors(tuple(x.shape[1:]), self.vectors)
+        points = x[:, :, :turned].reshape(len(x), -1, 3)
+        matrices = rotation_matrices(self._vectors(shift)).to(x)
+        points = (points[:, :, None, :] * matrices[:, None, :, :]).sum(-1)  # not matmul, which may round to TF32
+        return torch.cat([points.reshape(len(x), -1, turned), x[:, :, turned:]], 2)
+
+    def climb(self, x: torch.Tensor, shift: torch.Tensor, slope: torch.Tensor, size: float) -> torch.Tensor:
+        """A step along the loss's slope in the shift, then back to the largest angle where beyond."""
+        with torch.enable_grad():
+            place = shift.detach().requires_grad_(True)
+            (gradient,) = torch.autograd.grad(self.apply(x, place), place, slope)
+        ball = L2(self.radius)
+        return ball.project(shift + size * ball.direction(gradient))
+
+    def _vectors(self, shift: torch.Tensor) -> torch.Tensor:
+        """Axis times angle (B, 3), in double precision."""
+        if self.axis is None:
+            return shift.double()
+        numbers = AXES[self.axis] if isinstance(self.axis, str) else self.axis
+        return shift.double() * shift.new_tensor([number / math.hypot(*numbers) for number in numbers]).double()
+
+
+def rotation_matrices(vectors: torch.Tensor) -> torch.Tensor:
+    """The rotation about each vector (B, 3) by its length: (B, 3, 3), differentiable also at 0."""
+    x, y, z = vectors.unbind(1)
+    zero = torch.zeros_like(x)
+    cross = torch.stack([zero, -z, y, z, zero, -x, -y, x, zero], 1).view(-1, 3, 3)
+    matrices: torch.Tensor = torch.linalg.matrix_exp(cross)
+    return matrices
+
+
+def turn_clouds(
+    model: Segmenter,
+    clouds: torch.Tensor,
+    labels: torch.Tensor,
+    radius: float,
+    *,
+    axis: Axis | None = None,
+    vectors: int | None = None,
+    valid: torch.Tensor | None = None,
+    steps: int = 20,
+    step_size: float | None = None,
+    loss: str = "cross-entropy",
+    restarts: int = 10,
+    seed: int = 0,
+    progress: bool | Advance | None = None,
+) -> Attack:
+    """Turn clouds (B, points, columns) by at most ``radius`` (radians) so that the model's labels change.
+
+    ``axis`` is ``x``, ``y``, ``z``, three numbers or None for any; normals turn along
+    (``vectors``: as for `Rotation` noise). The loss has many hills over so few angles:
+    several ``restarts`` do more than many steps. Other arguments are those of `pgd`.
+    """
+    turned_vectors(tuple(clouds.shape[1:]), vectors)
+    return ascend(
+        model,
+        clouds,
+        labels,
+        Turns(radius, axis, vectors),
+        valid=valid,
+        steps=steps,
+        step_size=step_size,
+        loss=loss,
+        restarts=restarts,
+        seed=seed,
+        progress=progress,
+    )

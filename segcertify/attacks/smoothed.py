@@ -1,0 +1,154 @@
+"""Attacks on a smoothed model, aimed at what a certificate claims: they should fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.stats import binom
+
+from segcertify.arrays import IntArray
+from segcertify.attacks.ascent import Attack, Threat, ascend
+from segcertify.attacks.balls import Restricted, ball_of
+from segcertify.attacks.rotations import Turns
+from segcertify.attacks.shifts import Box, Shifts, require_box
+from segcertify.certificate import Certificate
+from segcertify.draws import Draws
+from segcertify.errors import InputError, require_integer
+from segcertify.noise import AxisRotation, Gaussian, Noise, Rotation
+from segcertify.progress import Advance
+from segcertify.sampler import Sampler
+from segcertify.segmenter import Segmenter
+from segcertify.streams import DrawStream
+
+
+def attack_smoothed(
+    model: Segmenter,
+    x: torch.Tensor,
+    certificate: Certificate,
+    *,
+    radius: float | None = None,
+    draws: int = 8,
+    steps: int = 50,
+    step_size: float | None = None,
+    loss: str = "cross-entropy",
+    restarts: int = 1,
+    box: Box | None = (0.0, 1.0),
+    batch_size: int | None = None,
+    seed: int = 0,
+    progress: bool | Advance | None = None,
+) -> Attack:
+    """Move one input x within a certificate's radius so that its certified labels are no longer the most likely.
+
+    Gradients are averaged over ``draws`` fresh draws of the certificate's noise at
+    every step (expectation over noise), ``batch_size`` at a time. ``radius`` is the
+    certificate's by default: beyond it nothing is claimed. ``moved`` counts
+    certified components with another majority among those few draws, which chance
+    alone brings about: `recount` asks with many. ``box`` is not for rotations;
+    other arguments are those of `pgd`.
+    """
+    draws = require_integer("draws", draws)
+    radius = certificate.radius if radius is None else radius
+    if not certificate.certified or not radius:
+        raise InputError(f"nothing to attack: {certificate.certified} components are certified, at radius {radius:g}")
+    labels = torch.from_numpy(np.asarray(certificate.labels, np.int64))[None]
+    noise, shape = certificate.noise, tuple(x.shape)
+    noise.check(shape)
+    if certificate.norm != "angle":
+        require_box(x, box)
+    return ascend(
+        model,
+        x[None],
+        labels,
+        _threat(certificate, radius, x, box),
+        valid=labels >= 0,
+        steps=steps,
+        step_size=step_size,
+        loss=loss,
+        restarts=restarts,
+        copies=_Copies(noise, draws, require_integer("batch_size", batch_size or draws), seed),
+        seed=seed,
+        progress=progress,
+    )
+
+
+@dataclass(frozen=True)
+class Recount:
+    """How a smoothed model answers at another place, at the components that a certificate certified.
+
+    ``moved`` have another most frequent label among n draws. ``refuted`` are those
+    whose certified label came up so rarely that its probability is at most 1/2, at
+    level alpha for all together (Bonferroni): within the radius none should be.
+    """
+
+    n: int
+    certified: int
+    moved: int
+    refuted: int
+    labels: IntArray
+    """The most frequent label of every component."""
+
+
+def recount(
+    model: Segmenter,
+    x: torch.Tensor,
+    certificate: Certificate,
+    *,
+    n: int = 100,
+    seed: int = 0,
+    batch_size: int | None = None,
+    progress: bool | None = None,
+) -> Recount:
+    """Ask the smoothed model again at x with n draws that neither the certificate nor an attack used."""
+    draws = Draws(
+        model, x, noise=certificate.noise, seed=seed, batch_size=batch_size, input_id=f"recount {certificate.input_id}"
+    )
+    counts = Sampler(draws).class_counts("agree", require_integer("n", n)).cpu().numpy()
+    claimed = ~certificate.abstained
+    if counts.shape[1:] != claimed.shape:
+        raise InputError(f"the certificate is for components {claimed.shape}, but the model has {counts.shape[1:]}")
+    wanted = certificate.labels[claimed]
+    seen = counts[:, claimed]
+    for_it = np.where(wanted < len(seen), seen[np.minimum(wanted, len(seen) - 1), np.arange(len(wanted))], 0)
+    rare = binom.cdf(for_it, n, 0.5) <= certificate.alpha / max(1, len(wanted))
+    labels = counts.argmax(0)
+    return Recount(n, len(wanted), int((labels[claimed] != wanted).sum()), int(rare.sum()), labels)
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """Noisy copies of a batch of one, differentiable in it."""
+
+    noise: Noise
+    draws: int
+    batch_size: int
+    seed: int
+
+    def __call__(self, at: torch.Tensor, number: int) -> Iterator[torch.Tensor]:
+        """All of a step's draws, some at a time."""
+        first = number * self.draws
+        streams = [DrawStream(self.seed, "attack", "agree", first + j) for j in range(self.draws)]
+        for i in range(0, self.draws, self.batch_size):
+            yield self._draw(at[0], streams[i : i + self.batch_size])
+
+    def _draw(self, x: torch.Tensor, streams: list[DrawStream]) -> torch.Tensor:
+        angle = self.noise.norm == "angle"
+        drawn: torch.Tensor = self.noise.draw(x if angle else x.detach(), streams)
+        return drawn if angle else x + (drawn - x.detach())  # noise that is added has no gradient
+
+
+def _threat(certificate: Certificate, radius: float, x: torch.Tensor, box: Box | None) -> Threat:
+    """What the certificate claims to withstand, within a radius."""
+    noise = certificate.noise
+    if isinstance(noise, AxisRotation):
+        return Turns(radius, noise.axis, noise.vectors)
+    if isinstance(noise, Rotation):
+        return Turns(radius, None, noise.vectors)
+    ball = ball_of(certificate.norm, radius)
+    if isinstance(noise, Gaussian) and noise.channels is not None:
+        free = torch.zeros_like(x)
+        free.index_fill_(noise.axis, torch.tensor(noise.channels, device=x.device), 1)
+        ball = Restricted(ball, free)
+    return Shifts(ball, box)

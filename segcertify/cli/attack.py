@@ -1,0 +1,161 @@
+"""The command that attacks: two base models and the smoothed one, on one image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segcertify.certificate import radius_text
+from segcertify.cli.options import Alpha, Candidates, Device, Model, Seed, Tau, chosen_device, folder, ready_model
+from segcertify.cli.printing import console, escape, print_files, print_table
+from segcertify.errors import InputError, require_integer
+
+if TYPE_CHECKING:
+    from segcertify.arrays import Array, IntArray
+    from segcertify.attacks.comparison import Comparison
+    from segcertify.report.table import Table
+
+
+def attack(
+    image: Annotated[Path, typer.Argument(help="An image; becomes RGB in [0, 1].")],
+    model: Model,
+    non_robust: Annotated[str, typer.Option(help="The spec of a model with the same classes, trained without noise.")],
+    label: Annotated[
+        Path | None, typer.Option(help="Ground truth as a PNG of class numbers; else what each model says is attacked.")
+    ] = None,
+    ignore: Annotated[int, typer.Option(help="The ground truth's number for ignored pixels.")] = 255,
+    short_side: Annotated[int | None, typer.Option(help="Resize to this many pixels on the short side.")] = None,
+    sigma: Annotated[float, typer.Option(help="Standard deviation of the smoothed model's noise.")] = 0.25,
+    tau: Tau = 0.75,
+    n: Annotated[int, typer.Option("--n", help="Draws that test the candidates, and that ask again.")] = 100,
+    n0: Candidates = 10,
+    alpha: Alpha = 0.001,
+    radius: Annotated[
+        float | None,
+        typer.Option(help="The attacks' l2 radius; the certified one by default. Beyond, nothing is sure."),
+    ] = None,
+    steps: Annotated[
+        int, typer.Option(help="Steps of size 10 R / steps; a fifth of them on the smoothed model.")
+    ] = 100,
+    loss: Annotated[str, typer.Option(help="cross-entropy (the paper's), segpgd or cospgd.")] = "cross-entropy",
+    restarts: Annotated[int, typer.Option(help="Random starts.")] = 1,
+    draws: Annotated[int, typer.Option(help="Noisy copies a step, in the attack on the smoothed model.")] = 8,
+    seed: Seed = 0,
+    device: Device = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the picture; default attacked/NAME.")] = None,
+) -> None:
+    """Attack a non-robust, a robust and the smoothed model, and draw the paper's Figure 1."""
+    import numpy as np
+    import torch
+
+    from segcertify.attacks.comparison import compare
+    from segcertify.attacks.losses import require_loss
+    from segcertify.attacks.picture import attack_figure
+    from segcertify.models import card_of
+    from segcertify.pictures import save_figure
+    from segcertify.sampler import certify
+
+    require_loss(loss)
+    picture, target = _read(image, label, ignore, short_side)
+    out = folder(out or Path("attacked") / image.stem)
+    device = chosen_device(device)
+    robust, other = ready_model(model, device), ready_model(non_robust, device)
+    x = torch.from_numpy(picture).to(device)
+    certificate = certify(robust, x, sigma=sigma, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, device=device)
+    console.print(escape(certificate.claim))
+    found = compare(
+        robust,
+        other,
+        x,
+        certificate,
+        target=target,
+        radius=radius,
+        steps=steps,
+        loss=loss,
+        restarts=restarts,
+        draws=draws,
+        seed=seed,
+    )
+    card = card_of(robust)
+    figure = attack_figure(
+        picture,
+        found,
+        target=target,
+        colours=np.array(card.colours) / 255 if card else None,
+        names=card.classes if card else (),
+    )
+    save_figure(figure, out / "attacked.png")
+    certificate.save(out / "certificate.safetensors")
+    print_table(_table(found))
+    console.print(escape(_verdict(found)))
+    print_files([out / "attacked.png", out / "certificate.safetensors"])
+
+
+def _read(image: Path, label: Path | None, ignore: int, short_side: int | None) -> tuple[Array, IntArray | None]:
+    """The image and its ground truth, -1 where ignored, both resized if asked (labels to the nearest)."""
+    import numpy as np
+
+    from segcertify.data.images import image_size, read_image, read_label
+
+    if not image.is_file():
+        raise InputError(f"no file at {image}")
+    full = image_size(image)
+    factor = 1.0 if short_side is None else require_integer("--short-side", short_side) / min(full)
+    height, width = (max(1, round(side * factor)) for side in full)
+    picture = read_image(image, resize=None if short_side is None else (height, width))
+    if label is None:
+        return picture, None
+    target = read_label(label)
+    if target.shape != full:
+        raise InputError(f"{label} has size {target.shape}, but the image has size {full}")
+    rows, columns = (((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip((height, width), full))
+    target = target[rows][:, columns]
+    return picture, np.where(target == ignore, -1, target)
+
+
+def _table(found: Comparison) -> Table:
+    """How many pixels each attack changed, and what the smoothed model says there."""
+    from segcertify.report.table import Table
+
+    rows = []
+    for name, each in found.attacks.items():
+        flipped = f"{each.flipped:,} of {each.clean.size:,} ({each.flipped / each.clean.size:.1%})"
+        asked = f"{each.smoothed.moved:,} of {each.smoothed.certified:,}"
+        rows.append((name, flipped, asked, f"{each.smoothed.refuted:,}"))
+    n = found.certificate.n
+    return Table(
+        f"Attacks within l2 norm {radius_text(found.radius, 4)}",
+        ("attacked", "its pixels that changed", "certified pixels of the smoothed model that moved", "significantly"),
+        tuple(rows),
+        notes=(
+            "Changed: the attacked model's label differs from its label without attack (smoothed model: the most "
+            f"frequent of {n:,} draws, before and after).",
+            f"Moved: at the attacked image the most frequent label among {n:,} fresh draws is not the certified one. "
+            "Significantly: so rare that its probability is at most 1/2, at level "
+            f"{found.certificate.alpha:g} for all pixels together.",
+        ),
+    )
+
+
+def _verdict(found: Comparison) -> str:
+    """What the three recounts say of the certificate."""
+    moved = max(each.smoothed.moved for each in found.attacks.values())
+    refuted = max(each.smoothed.refuted for each in found.attacks.values())
+    if found.radius > found.certificate.radius:
+        return (
+            f"The attacks went beyond the certified radius of {radius_text(found.certificate.radius, 4)}: there nothing "
+            "is promised."
+        )
+    if not moved:
+        return "No certified pixel of the smoothed model moved, under any of the three attacks."
+    if not refuted:
+        return (
+            f"Up to {moved:,} certified pixels had another majority, none significantly: their probability may be close "
+            "to 1/2. Ask with a larger --n."
+        )
+    return (
+        f"{refuted:,} certified pixels moved significantly: with probability at least 1 - {2 * found.certificate.alpha:g} "
+        "this cannot happen. Please report it."
+    )
