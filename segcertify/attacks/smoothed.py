@@ -18,7 +18,7 @@ from segcertify.certificate import Certificate
 from segcertify.draws import Draws
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import AxisRotation, Gaussian, Noise, Rotation
-from segcertify.progress import Advance
+from segcertify.progress import Advance, progress_bar
 from segcertify.sampler import Sampler
 from segcertify.segmenter import Segmenter
 from segcertify.streams import DrawStream
@@ -99,13 +99,14 @@ def recount(
     n: int = 100,
     seed: int = 0,
     batch_size: int | None = None,
-    progress: bool | None = None,
+    progress: bool | Advance | None = None,
 ) -> Recount:
     """Ask the smoothed model again at x with n draws that neither the certificate nor an attack used."""
     draws = Draws(
         model, x, noise=certificate.noise, seed=seed, batch_size=batch_size, input_id=f"recount {certificate.input_id}"
     )
-    counts = Sampler(draws).class_counts("agree", require_integer("n", n)).cpu().numpy()
+    with progress_bar(require_integer("n", n), "asking again", show=progress) as advance:
+        counts = Sampler(draws).class_counts("agree", n, advance=advance).cpu().numpy()
     claimed = ~certificate.abstained
     if counts.shape[1:] != claimed.shape:
         raise InputError(f"the certificate is for components {claimed.shape}, but the model has {counts.shape[1:]}")

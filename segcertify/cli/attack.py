@@ -10,7 +10,7 @@ import typer
 from segcertify.certificate import radius_text
 from segcertify.cli.options import Alpha, Candidates, Device, Model, Seed, Tau, chosen_device, folder, ready_model
 from segcertify.cli.printing import console, escape, print_files, print_table
-from segcertify.errors import InputError, require_integer
+from segcertify.errors import InputError, require_integer, require_positive
 
 if TYPE_CHECKING:
     from segcertify.arrays import Array, IntArray
@@ -58,6 +58,7 @@ def attack(
     from segcertify.sampler import certify
 
     require_loss(loss)
+    radius = None if radius is None else require_positive("radius", radius)
     picture, target = _read(image, label, ignore, short_side)
     out = folder(out or Path("attacked") / image.stem)
     device = chosen_device(device)
@@ -103,14 +104,14 @@ def _read(image: Path, label: Path | None, ignore: int, short_side: int | None) 
         raise InputError(f"no file at {image}")
     full = image_size(image)
     factor = 1.0 if short_side is None else require_integer("--short-side", short_side) / min(full)
-    height, width = (max(1, round(side * factor)) for side in full)
-    picture = read_image(image, resize=None if short_side is None else (height, width))
+    size = max(1, round(full[0] * factor)), max(1, round(full[1] * factor))
+    picture = read_image(image, resize=None if short_side is None else size)
     if label is None:
         return picture, None
     target = read_label(label)
     if target.shape != full:
         raise InputError(f"{label} has size {target.shape}, but the image has size {full}")
-    rows, columns = (((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip((height, width), full))
+    rows, columns = (((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip(size, full, strict=True))
     target = target[rows][:, columns]
     return picture, np.where(target == ignore, -1, target)
 
@@ -141,21 +142,19 @@ def _table(found: Comparison) -> Table:
 
 def _verdict(found: Comparison) -> str:
     """What the three recounts say of the certificate."""
-    moved = max(each.smoothed.moved for each in found.attacks.values())
-    refuted = max(each.smoothed.refuted for each in found.attacks.values())
-    if found.radius > found.certificate.radius:
-        return (
-            f"The attacks went beyond the certified radius of {radius_text(found.certificate.radius, 4)}: there nothing "
-            "is promised."
-        )
+    asked, certificate = [each.smoothed for each in found.attacks.values()], found.certificate
+    moved, refuted = max(each.moved for each in asked), max(each.refuted for each in asked)
+    if found.radius > certificate.radius:
+        proved = radius_text(certificate.radius, 4)
+        return f"The attacks went beyond the certified radius of {proved}: there nothing is promised."
     if not moved:
         return "No certified pixel of the smoothed model moved, under any of the three attacks."
     if not refuted:
         return (
-            f"Up to {moved:,} certified pixels had another majority, none significantly: their probability may be close "
-            "to 1/2. Ask with a larger --n."
+            f"Up to {moved:,} certified pixels had another majority, none significantly: their probability may be "
+            "close to 1/2. Ask with a larger --n."
         )
     return (
-        f"{refuted:,} certified pixels moved significantly: with probability at least 1 - {2 * found.certificate.alpha:g} "
-        "this cannot happen. Please report it."
+        f"Up to {refuted:,} certified pixels moved significantly. The chance of that is at most "
+        f"{(1 + len(asked)) * certificate.alpha:g}: please report it."
     )

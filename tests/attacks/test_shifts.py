@@ -84,6 +84,18 @@ def test_the_default_step_is_the_papers():
     assert torch.equal(pgd(model, x, one, L2(0.1)).x, pgd(model, x, one, L2(0.1), step_size=10 * 0.1 / 100).x)
 
 
+def test_losses_are_told_how_far_the_attack_is(network, batch, monkeypatch):
+    told = []
+
+    def loss(logits, labels, valid, *, done):
+        told.append(done)
+        return LOSSES["cross-entropy"](logits, labels, valid, done=done)
+
+    monkeypatch.setitem(LOSSES, "telling", loss)
+    pgd(network, batch, predict(network, batch), L2(0.1), steps=4, restarts=2, loss="telling")
+    assert told == [0, 0.25, 0.5, 0.75, 1.0] * 2
+
+
 def test_restarts_never_make_it_worse(network, batch):
     labels = predict(network, batch)
     moved = [pgd(network, batch, labels, L2(0.5), steps=1, step_size=1e-3, restarts=r).moved for r in (1, 2, 9)]

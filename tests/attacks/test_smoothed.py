@@ -102,6 +102,7 @@ def test_rotations(noise):
     attack = attack_smoothed(model, x, certificate, steps=10, restarts=2)
     assert 0 < float(attack.shift.norm()) <= certificate.radius * (1 + 1e-9)
     torch.testing.assert_close(attack.x[0].norm(dim=1), torch.ones(24).double())
+    assert bool(attack.x[0, :, 2].any()) == isinstance(noise, sc.Rotation)  # about z, heights stay
     assert recount(model, attack.x[0], certificate, n=300).refuted == 0
 
 

@@ -116,6 +116,19 @@ def test_the_normalisation_is_inside():
     assert not any("normalise" in name for name in model.state_dict())
 
 
+def test_surroundings_are_near_far_and_everywhere():
+    """Which places a change at one place reaches, by part: files of trained networks rely on it."""
+    context = Lite(3, 8).eval().context
+    x = torch.zeros(2, 16, 11, 11)
+    x[1, :, 5, 5] = 1
+    for part, reach in ((context.near, (4, 5, 6)), (context.far, (2, 5, 8))):
+        one, other = part[0](x)  # the convolution alone
+        changed = (one != other).any(0)
+        assert changed.nonzero().tolist() == [[i, j] for i in reach for j in reach]
+    x = torch.rand(2, 320, 5, 6)
+    assert context(x).shape == (2, 16, 5, 6)
+
+
 def test_every_weight_is_used_and_learns():
     model = Lite(3, 8).train()
     model(torch.rand(2, 3, 64, 64)).square().mean().backward()

@@ -174,6 +174,13 @@ def test_colours_change_within_bounds_and_leave_targets_alone():
     assert len({x.mean().item() for x in one}) == 20  # each image its own
 
 
+def test_colours_of_black_are_numbers():
+    """Between black pixels rounding goes a little below zero, of which no power is a number."""
+    black = pool_of(torch.zeros(1, 3, H, W), torch.zeros(1, H, W))
+    x, _ = augmented(black, [0] * 40, colour=1.0, scale=(0.5, 2.0), rotate=45.0)
+    assert torch.isfinite(x).all()
+
+
 def test_the_draws_depend_on_the_seed():
     pool = noise_pool()
     settings = {"scale": (0.5, 2.0), "rotate": 10.0, "colour": 0.5, "flip": True}

@@ -240,6 +240,17 @@ def test_what_the_model_sees_without_noise_is_the_data(data, tmp_path):
         assert sorted(x.mean((1, 2, 3)).tolist()) == pytest.approx(pictures, abs=1e-5)
 
 
+def test_the_order_of_the_scenes_depends_on_the_seed(tmp_path):
+    data, orders = load(tmp_path / "same", sizes=[(24, 32)] * 8), []
+    for seed in (0, 1):
+        model = Recorder(small())
+        recipe = quick(**AS_IT_IS, objective="non-robust", steps=1, batch_size=8, seed=seed)
+        trained(data, tmp_path / str(seed), recipe, model)
+        orders.append([round(float(x.mean()), 4) for x in model.seen[1]])
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1])
+
+
 # Steps
 
 

@@ -117,6 +117,7 @@ def test_logits_are_upsampled_as_the_sampler_does():
     model = small().eval()
     assert full_size(model, x).shape == (4, 3, 16, 20)
     assert torch.equal(full_size(model, x).argmax(1), predict(model, x, None))
+    assert full_size(lambda x: x.bfloat16(), x).dtype == torch.float32  # at full size already
 
 
 # The objectives

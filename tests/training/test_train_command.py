@@ -165,6 +165,14 @@ def test_bad_input_is_one_clear_line_before_anything_is_written(command, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
+def test_tensorboard_that_is_not_there(command, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    code, shown = command("--data", tree(tmp_path / "toys"), "--model", TOYS, *QUICK, "--tensorboard", "--out", "run")
+    assert code == 2
+    assert "error: TensorBoard is not installed" in shown
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_folder_that_cannot_be_written(command, tmp_path):
     (tmp_path / "file").write_text("x")
     code, shown = command("--data", tree(tmp_path / "toys"), "--model", TOYS, *QUICK, "--out", "file/run")
