@@ -38,6 +38,17 @@ def colour(labels: IntArray, colours: Colours | None = None) -> Colours:
     return np.where((labels == ABSTAIN)[..., None], 1.0, table[np.maximum(labels, 0)])
 
 
+TINT = 0.7
+"""How much of a label's colour covers a photograph."""
+
+
+def tinted(grey: Array, labels: IntArray, colours: Colours) -> Colours:
+    """A grey image (height, width) in the colours of its labels, white where they are negative."""
+    labels = np.where(labels < 0, ABSTAIN, labels)
+    mixed = TINT * colour(labels, colours) + (1 - TINT) * grey[..., None]
+    return np.where((labels == ABSTAIN)[..., None], 1.0, mixed)
+
+
 def certified_figure(
     x: Array,
     prediction: IntArray,

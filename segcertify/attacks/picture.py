@@ -14,11 +14,8 @@ from matplotlib.patches import Patch
 
 from segcertify.arrays import Array, IntArray
 from segcertify.attacks.comparison import Comparison
-from segcertify.certificate import ABSTAIN, radius_text
-from segcertify.pictures import Colours, colour, palette
-
-_TINT = 0.7
-"""How much of a label's colour covers the photograph."""
+from segcertify.certificate import radius_text
+from segcertify.pictures import TINT, Colours, palette, tinted
 
 
 def attack_figure(
@@ -48,10 +45,10 @@ def attack_figure(
     panels = {
         f"attacked image (l2, {radius_text(comparison.radius, 3)})": np.clip(attacked.x.transpose(1, 2, 0), 0, 1),
         f"what the attack added, {factor:.0f} times": np.clip(0.5 + factor * change.transpose(1, 2, 0), 0, 1),
-        truth: _tinted(grey, maps[0], table),
-        f"attacked: non-robust, {flips[0]}": _tinted(grey, maps[1], table),
-        f"attacked: robust base, {flips[1]}": _tinted(grey, maps[2], table),
-        f"{proved}: {certificate.certified / certificate.N:.1%}, {f'{moved:,}' if moved else 'none'} moved": _tinted(
+        truth: tinted(grey, maps[0], table),
+        f"attacked: non-robust, {flips[0]}": tinted(grey, maps[1], table),
+        f"attacked: robust base, {flips[1]}": tinted(grey, maps[2], table),
+        f"{proved}: {certificate.certified / certificate.N:.1%}, {f'{moved:,}' if moved else 'none'} moved": tinted(
             grey, maps[3], table
         ),
     }
@@ -68,7 +65,7 @@ def attack_figure(
     for axes, each in zip(grid[1, :2], (attacked, comparison.robust), strict=True):
         if each.flipped:
             axes.contour(each.clean != each.labels, levels=[0.5], colors="black", linewidths=1.5)
-    _legend(figure, _TINT * table + (1 - _TINT) * grey.mean(), names, present=np.unique(np.stack(maps)))
+    _legend(figure, TINT * table + (1 - TINT) * grey.mean(), names, present=np.unique(np.stack(maps)))
     claim = certificate.claim_about("the pixels that are not white in the last panel")
     figure.suptitle("\n".join(wrap(claim, 120)), fontsize=13)
     return figure
@@ -81,10 +78,3 @@ def _legend(figure: Figure, table: Colours, names: Sequence[str], *, present: In
     handles.append(Patch(facecolor="white", edgecolor="black", label="nothing is known or promised"))
     handles.append(Line2D([], [], color="black", label="around what the attack flipped"))
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 8), frameon=False, fontsize=14)
-
-
-def _tinted(grey: Array, labels: IntArray, colours: Colours) -> Colours:
-    """A grey image (height, width) in the colours of its labels, white where they are negative."""
-    labels = np.where(labels < 0, ABSTAIN, labels)
-    tinted = _TINT * colour(labels, colours) + (1 - _TINT) * grey[..., None]
-    return np.where((labels == ABSTAIN)[..., None], 1.0, tinted)

@@ -74,6 +74,7 @@ def train(
     from segcertify.data import load, mixture
     from segcertify.draws import require_device
     from segcertify.models import new, start_from
+    from segcertify.models.start import described
     from segcertify.training import Every, Recipe, train
 
     recipe = Recipe(**settings | {name: tuple(settings[name]) for name in ("sigma", "crop", "scale")})
@@ -92,7 +93,7 @@ def train(
         recipe,
         out=out,
         spec=model,
-        start="" if start is None else start.name,
+        start="" if start is None else described(start),
         validation=others,
         licence=licence,
         half=half,

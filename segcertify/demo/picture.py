@@ -13,10 +13,7 @@ from matplotlib.patches import Patch
 
 from segcertify.arrays import Array, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
-from segcertify.pictures import Colours, colour
-
-_TINT = 0.7
-"""How much of a label's colour covers the photograph."""
+from segcertify.pictures import Colours, tinted
 
 
 def steps_figure(
@@ -30,8 +27,8 @@ def steps_figure(
     panels = {
         f"photograph, {height} x {width}": np.clip(x.transpose(1, 2, 0), 0, 1),
         f"1 of {certificate.n} noisy copies": np.clip(noisy.transpose(1, 2, 0), 0, 1),
-        "the model's labels for it": _tinted(grey, labels, colours),
-        f"certified: {certificate.certified / certificate.N:.1%}": _tinted(grey, certificate.labels, colours),
+        "the model's labels for it": tinted(grey, labels, colours),
+        f"certified: {certificate.certified / certificate.N:.1%}": tinted(grey, certificate.labels, colours),
     }
     figure = Figure(figsize=(12, 3 * height / width + 1.35))
     figure.set_layout_engine("constrained", h_pad=0.08)
@@ -41,7 +38,7 @@ def steps_figure(
         axes.set_title(title, fontsize=14)
         axes.set_xticks([])
         axes.set_yticks([])
-    swatches = _tinted(np.full(len(names), grey.mean()), np.arange(len(names)), colours)
+    swatches = tinted(np.full(len(names), grey.mean()), np.arange(len(names)), colours)
     _legend(figure, swatches, names, present=np.union1d(labels, certificate.labels))
     figure.suptitle("\n".join(wrap(certificate.claim_about("the pixels that are not white"), 120)), fontsize=13)
     return figure
@@ -52,9 +49,3 @@ def _legend(figure: Figure, table: Colours, names: Sequence[str], *, present: In
     handles = [Patch(facecolor=to_hex(table[c]), edgecolor="black", label=names[c]) for c in present if c != ABSTAIN]
     handles.append(Patch(facecolor="white", edgecolor="black", label="abstained: nothing is promised here"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=14)
-
-
-def _tinted(grey: Array, labels: IntArray, colours: Colours) -> Colours:
-    """A grey image (height, width) in the colours of its labels, white where they abstain."""
-    tinted = _TINT * colour(labels, colours) + (1 - _TINT) * grey[..., None]
-    return np.where((labels == ABSTAIN)[..., None], 1.0, tinted)

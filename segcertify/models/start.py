@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -17,6 +19,11 @@ LOG = logging.getLogger("segcertify")
 
 ENOUGH = 0.5
 """A start that gives less than this part of a network's weights is taken for a mistake."""
+
+
+def described(path: str | os.PathLike[str]) -> str:
+    """A file's name and a digest of what is in it, so that another file of that name is told apart."""
+    return f"{Path(path).name} (SHA-256 {hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]})"
 
 
 def start_from(model: nn.Module, path: str | os.PathLike[str]) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ non-robust one with all of them.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from segcertify.evaluation import Setting, evaluate
 from segcertify.models import load as load_model
 from segcertify.models import new, start_from
 from segcertify.models.families import with_weights
+from segcertify.models.start import described
 from segcertify.report.run import read_run
 from segcertify.report.summary import Row
 from segcertify.reproduce.training_results import Fold, Result, Results
@@ -291,7 +291,4 @@ def _shared(recipe: Recipe) -> dict[str, Any]:
 
 def _init(comparison: Comparison) -> str:
     """The start's file by name and content."""
-    if not comparison.init:
-        return ""
-    path = Path(comparison.init)
-    return f"{path.name} (SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()[:16]})"
+    return described(comparison.init) if comparison.init else ""

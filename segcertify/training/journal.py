@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,10 +42,12 @@ class Journal:
     def _write(self) -> None:
         """The whole file, with a column for every name seen."""
         self._names = list(dict.fromkeys(name for row in self.rows for name in row))
-        with self.path.open("w", newline="", encoding="utf-8") as file:
+        whole = self.path.with_name(f".{self.path.name}.tmp")
+        with whole.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self._names)
             writer.writeheader()
             writer.writerows(self.rows)
+        os.replace(whole, self.path)
 
     def close(self) -> None:
         """Draw the picture, and end TensorBoard's file."""
@@ -54,10 +58,12 @@ class Journal:
 
 
 def read_log(path: Path) -> list[dict[str, float]]:
-    """The rows of a ``log.csv``; empty cells are left out."""
+    """The rows of a ``log.csv``; empty cells are left out, and so is a last line that a kill cut short."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            rows = [{name: float(text) for name, text in row.items() if text} for row in csv.DictReader(file)]
+            text = file.read()
+        lines = io.StringIO(text[: text.rfind("\n") + 1])
+        rows = [{name: float(cell) for name, cell in row.items() if cell} for row in csv.DictReader(lines)]
         if not all("step" in row for row in rows):
             raise ValueError("a row without a step")
     except (ValueError, TypeError, csv.Error) as error:

@@ -258,7 +258,9 @@ def _card(
         sigma=recipe.drawn,
         recipe=recipe.to_plain(),
         metrics={
-            f"{name} under noise on other scenes": value for name, value in measured.items() if np.isfinite(value)
+            f"{name} at sigma {recipe.drawn[0]:g} on other scenes": value
+            for name, value in measured.items()
+            if np.isfinite(value)
         },
         licence=licence,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),

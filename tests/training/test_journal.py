@@ -100,3 +100,14 @@ def test_tensorboard_gets_every_number(tmp_path, monkeypatch):
     assert made._board.made == (tmp_path / "tensorboard", 21)
     assert made._board.numbers == [("step", 30.0, 30), ("images_per_second", 2.0, 30)]
     assert made._board.closed
+
+
+def test_a_line_cut_short_by_a_kill_is_passed_over(tmp_path):
+    journal = Journal(tmp_path, start=0)
+    journal.add({"step": 50.0, "loss": 2.5})
+    journal.add({"step": 100.0, "loss": 1.5})
+    whole = journal.path.read_text()
+    journal.path.write_text(whole[:-5])
+    assert read_log(journal.path) == [{"step": 50.0, "loss": 2.5}]
+    journal.path.write_text(whole + "1")  # a number of another line, cut to one that looks like a first step
+    assert [row["step"] for row in read_log(journal.path)] == [50.0, 100.0]

@@ -14,6 +14,7 @@ import segcertify as sc
 from segcertify.cli import main
 from segcertify.models import read_card
 from segcertify.models.card import read_model
+from segcertify.models.start import described
 from segcertify.training.journal import read_log
 
 TOYS = f"python:toys:{small.__name__}"
@@ -117,7 +118,7 @@ def test_an_hrnet_is_certified_at_the_end(command, tmp_path):
     assert certificate.labels.shape == (32, 32)
     code, _ = command(*arguments, "--out", "again", "--start", path)  # the same architecture
     assert code == 0
-    assert read_card(tmp_path / "again" / "model.safetensors").data.endswith("started from model.safetensors")
+    assert read_card(tmp_path / "again" / "model.safetensors").data.endswith(f"started from {described(path)}")
     code, shown = command(*arguments, "--out", "other", "--start", path, "--model", "hrnet?width=8&blocks=1")
     assert code == 2
     assert "is it a checkpoint of this architecture?" in shown
