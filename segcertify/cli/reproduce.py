@@ -132,6 +132,26 @@ def _say(text: str) -> None:
     console.print(escape(text), soft_wrap=True)
 
 
+@app.command()
+def bundled(
+    name: Annotated[str, typer.Argument(help="A model that ships with segcertify, such as pets.")],
+    data: Annotated[str, typer.Option(help="The spec of scenes that it was not trained on.")],
+    every: Annotated[int, typer.Option(help="Take every k-th scene.")] = 1,
+    limit: Limit = None,
+    seed: Seed = 0,
+    device: Device = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; the same command resumes.")] = None,
+) -> None:
+    """A bundled model and its non-robust twin, certified at the paper's three claims on images."""
+    from segcertify.data import load
+    from segcertify.reproduce.bundled import run
+
+    scenes = load(data).every(every)
+    scenes = scenes if limit is None else scenes.limit(limit)
+    place = folder(out or Path("reproduce") / "bundled" / name)
+    print_files(run(name, scenes, out=place, device=chosen_device(device), seed=seed))
+
+
 def _table(name: str) -> Callable[..., None]:
     """The command that runs one of the paper's tables."""
 

@@ -1,0 +1,122 @@
+"""How good the bundled models are: certified at three claims, beside their twins that were trained without noise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from segcertify import __version__
+from segcertify.certificate import radius_text
+from segcertify.data import DataSet
+from segcertify.draws import require_device
+from segcertify.errors import InputError
+from segcertify.evaluation import Setting, evaluate
+from segcertify.models import bundled, card_of, load
+from segcertify.report.run import read_run
+from segcertify.report.table import Table
+
+SETTINGS = (Setting(0.25, 100, 0.75), Setting(0.25, 300, 0.90), Setting(0.25, 500, 0.95))
+"""The paper's three claims on images [Fischer2021, extended Table 1]."""
+
+TWIN = "-non-robust"
+N0, ALPHA = 10, 0.001
+FILE, PAGE = "results.json", "README.md"
+NUMBERS = ("accuracy", "miou_pooled", "miou_per_image", "miou_worst_case", "abstained", "abstained_all")
+HEADS = (
+    "model", "smoothing", "R", "accuracy", "mIoU pooled", "mIoU per image", "mIoU worst case", "abstained (valid)",
+    "abstained (all)",
+)  # fmt: skip
+
+
+def run(
+    name: str,
+    data: DataSet,
+    *,
+    out: Path,
+    settings: Sequence[Setting] = SETTINGS,
+    device: str = "cpu",
+    seed: int = 0,
+    progress: bool | None = None,
+) -> list[Path]:
+    """Evaluate a bundled model and its twin on a data set, and write results and page; the files written.
+
+    The evaluations lie in ``out/runs``: the same call again resumes them.
+    """
+    if name not in bundled():
+        raise InputError(f"no model {name!r} ships with segcertify: there are {', '.join(bundled())}")
+    names = [each for each in (name, name + TWIN) if each in bundled()]
+    place, models = require_device(device), []
+    for each in names:
+        model, folder = load(each).to(place), out / "runs" / each
+        evaluate(
+            model, data, out=folder, settings=settings, n0=N0, alpha=ALPHA, seed=seed, device=place, name=each,
+            progress=progress,
+        )  # fmt: skip
+        card = card_of(model)
+        assert card is not None  # what ships has one
+        rows = [
+            {key: getattr(row, key) for key in ("sigma", "n", "tau", "radius", *NUMBERS)}
+            for row in read_run(folder).rows
+        ]
+        models.append({"model": each, "trained on": card.data, "objective": card.objective, "rows": rows})
+    results = {
+        "name": name, "data": data.name, "scenes": len(data), "n0": N0, "alpha": ALPHA, "correction": "holm",
+        "device": place.type, "version": __version__, "models": models,
+    }  # fmt: skip
+    (out / FILE).write_text(json.dumps(results, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    return [out / FILE, render(out)]
+
+
+def render(folder: Path) -> Path:
+    """Write the page of the results in a folder."""
+    path = folder / FILE
+    if not path.is_file():
+        raise InputError(f"no {FILE} in {folder}: run segcertify reproduce bundled --out {folder} first")
+    try:
+        text = page(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} holds no results of reproduce bundled ({error}): make it again") from None
+    (folder / PAGE).write_text(text, encoding="utf-8")
+    return folder / PAGE
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """The page of the documents."""
+    trained = [
+        f"- `{model['model']}`: {model['objective']}, trained on {model['trained on']}" for model in results["models"]
+    ]
+    made = f"segcertify {results['version']}, {results['device']}"
+    return "\n".join(
+        [
+            f"# The bundled model {results['name']}",
+            "",
+            f"Written by `segcertify reproduce bundled` ({made}) from [{FILE}]({FILE}). Do not edit.",
+            "",
+            *trained,
+            "",
+            table(results).markdown(),
+        ]
+    )
+
+
+def table(results: Mapping[str, Any]) -> Table:
+    """A row for each model without smoothing, and for each of its claims."""
+    together = max(0.0, 1 - results["scenes"] * results["alpha"])
+    notes = (
+        f"{results['scenes']} scenes of {results['data']}; what the models were trained on is said above. n0 = "
+        f"{results['n0']}, alpha = {results['alpha']:g} for each scene, {results['correction']}: a row's certificates hold "
+        f"for all scenes together with probability at least {together:g}. Each row is a claim of its own.",
+        "An abstention counts as wrong. Only the worst-case mIoU is a lower bound under attack.",
+    )
+    rows = tuple(_cells(model["model"], row) for model in results["models"] for row in model["rows"])
+    return Table(f"{results['name']} on {results['data']}", HEADS, rows, notes)
+
+
+def _cells(model: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    numbers = {name: f"{row[name]:.4f}" for name in NUMBERS}
+    if row["sigma"] is None:
+        return model, "none", "", *(numbers | {"miou_worst_case": ""}).values()
+    smoothing = f"sigma={row['sigma']:g}, n={row['n']}, tau={row['tau']:g}"
+    return model, smoothing, radius_text(row["radius"], 3), *numbers.values()
