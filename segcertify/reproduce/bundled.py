@@ -106,8 +106,8 @@ def table(results: Mapping[str, Any]) -> Table:
     together = max(0.0, 1 - results["scenes"] * results["alpha"])
     notes = (
         f"{results['scenes']} scenes of {results['data']}; what the models were trained on is said above. n0 = "
-        f"{results['n0']}, alpha = {results['alpha']:g} for each scene, {results['correction']}: a row's certificates hold "
-        f"for all scenes together with probability at least {together:g}. Each row is a claim of its own.",
+        f"{results['n0']}, alpha = {results['alpha']:g} for each scene, {results['correction']}: a row's certificates "
+        f"hold for all scenes together with probability at least {together:g}. Each row is a claim of its own.",
         "An abstention counts as wrong. Only the worst-case mIoU is a lower bound under attack.",
     )
     rows = tuple(_cells(model["model"], row) for model in results["models"] for row in model["rows"])
