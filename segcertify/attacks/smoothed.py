@@ -62,7 +62,7 @@ def attack_smoothed(
         model,
         x[None],
         labels,
-        _threat(certificate, radius, x, box),
+        threat_of(certificate, radius, x, box),
         valid=labels >= 0,
         steps=steps,
         step_size=step_size,
@@ -140,7 +140,7 @@ class _Copies:
         return drawn if angle else x + (drawn - x.detach())  # noise that is added has no gradient
 
 
-def _threat(certificate: Certificate, radius: float, x: torch.Tensor, box: Box | None) -> Threat:
+def threat_of(certificate: Certificate, radius: float, x: torch.Tensor, box: Box | None) -> Threat:
     """What the certificate claims to withstand, within a radius."""
     noise = certificate.noise
     if isinstance(noise, AxisRotation):

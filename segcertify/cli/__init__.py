@@ -9,12 +9,21 @@ import typer
 from rich.console import Console
 
 import segcertify
-from segcertify.cli import attack, reproduce, sets, single, train
+from segcertify.cli import attack, audit, reproduce, sets, single, train
 from segcertify.cli.printing import escape
 from segcertify.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-for command in (single.demo, single.certify, single.plan, attack.attack, sets.evaluate, sets.report, train.train):
+for command in (
+    single.demo,
+    single.certify,
+    single.plan,
+    attack.attack,
+    audit.audit,
+    sets.evaluate,
+    sets.report,
+    train.train,
+):
     app.command()(command)
 app.add_typer(reproduce.app, name="reproduce")
 

@@ -59,7 +59,7 @@ def evaluate(
     from segcertify.data import load
     from segcertify.evaluation import evaluate
 
-    claims = [_setting(text) for text in setting]
+    claims = [parse_setting(text) for text in setting]
     scenes = load(data).every(every)
     scenes = scenes if limit is None else scenes.limit(limit)
     device = chosen_device(device)
@@ -102,7 +102,7 @@ def report(
     print_files([*files, figure])
 
 
-def _setting(text: str) -> Setting:
+def parse_setting(text: str) -> Setting:
     """sigma,n,tau."""
     from segcertify.evaluation import Setting
 

@@ -1,0 +1,20 @@
+"""Audits: attempts to refute a certificate, or the sampler behind it, with their own chance of a false alarm."""
+
+from __future__ import annotations
+
+from segcertify.audit.certificates import Audit, Finding, Place, audit_certificate, audit_many
+from segcertify.audit.runs import audit_run
+from segcertify.audit.samplers import Check, SamplerFinding, audit_sampler, own_draws
+
+__all__ = [
+    "Audit",
+    "Check",
+    "Finding",
+    "Place",
+    "SamplerFinding",
+    "audit_certificate",
+    "audit_many",
+    "audit_run",
+    "audit_sampler",
+    "own_draws",
+]

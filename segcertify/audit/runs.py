@@ -1,0 +1,101 @@
+"""Audits of an evaluation: the certificates of one of its settings, made again from the votes that it kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from segcertify.audit.certificates import Audit, audit_certificate
+from segcertify.certification import certify_votes
+from segcertify.data import DataSet
+from segcertify.errors import InputError
+from segcertify.evaluation import Setting, configuration_of
+from segcertify.models import with_precision
+from segcertify.segmenter import Segmenter, given
+from segcertify.votes import Votes
+
+
+def audit_run(
+    model: Segmenter,
+    data: DataSet,
+    run: str | os.PathLike[str],
+    *,
+    setting: Setting | None = None,
+    correction: str | None = None,
+    n: int = 1000,
+    draws: int = 8,
+    steps: int = 20,
+    restarts: int = 1,
+    weakest: int = 3,
+    directions: int = 2,
+    level: float = 1e-6,
+    seed: int = 0,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    progress: bool | None = None,
+) -> Audit:
+    """Audit the certificates of an evaluation that kept its votes (``save_votes``), for every scene of ``data``.
+
+    ``setting`` and ``correction`` are the run's first by default; each is a claim of
+    its own. ``data`` may be a part of the run's. Other arguments are those of
+    `audit_certificate`.
+    """
+    configuration = configuration_of(run)
+    setting = _setting(configuration, setting)
+    correction = correction or configuration["corrections"][0]
+    if correction not in configuration["corrections"]:
+        raise InputError(f"the run has no correction {correction!r}, only {', '.join(configuration['corrections'])}")
+    files = dict(_votes(Path(run), setting.sigma))
+    missing = [scene_id for scene_id in data.ids if scene_id not in files]
+    if missing or not len(data):
+        raise InputError(
+            f"{run} has no votes of {len(missing)} of {len(data)} scenes ({', '.join(missing[:3])}) at sigma="
+            f"{setting.sigma:g}: evaluate again in a new folder with --votes, or limit the data to what is there"
+        )
+    model = with_precision(model, configuration["precision"])
+    findings = []
+    for scene in data:
+        votes = Votes.load(files[scene.id])
+        if votes.input_digest != hashlib.sha256(np.ascontiguousarray(scene.x).tobytes()).hexdigest():
+            raise InputError(f"scene {scene.id!r} is not the input that {run} certified: give the same data")
+        findings.append(
+            audit_certificate(
+                given(model, scene.category),
+                scene.x,
+                certify_votes(
+                    votes.at(setting.n), tau=setting.tau, alpha=configuration["alpha"], correction=correction
+                ),
+                n=n,
+                draws=draws,
+                steps=steps,
+                restarts=restarts,
+                weakest=weakest,
+                directions=directions,
+                level=level,
+                seed=seed,
+                batch_size=batch_size,
+                device=device,
+                progress=progress,
+            )
+        )
+    return Audit(tuple(findings))
+
+
+def _setting(configuration: dict[str, Any], wanted: Setting | None) -> Setting:
+    """The setting asked for, if the run has it, else its first."""
+    known = [Setting(**values) for values in configuration["settings"]]
+    if not known or (wanted is not None and wanted not in known):
+        raise InputError(f"the run has no setting {wanted}, only {known}: audit one of these")
+    return wanted or known[0]
+
+
+def _votes(run: Path, sigma: float) -> Iterator[tuple[str, Path]]:
+    """The ids of the scenes with votes, and their files."""
+    for path in sorted((run / "votes").glob(f"*-sigma{sigma:g}.safetensors")):
+        yield Votes.load(path).input_id, path

@@ -1,0 +1,242 @@
+"""Audits of a sampler: are its draws independent and of the stated law, and is the model the same each time?
+
+Draws become normal scores, standard normal and independent if the sampler is as
+stated, so that every statistic below has an exact law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy import special, stats
+from torch import nn
+
+from segcertify.arrays import FloatArray
+from segcertify.audit.scores import FEWEST_ENTRIES, scores_of
+from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.noise import Noise
+from segcertify.segmenter import Segmenter, is_random, predict
+from segcertify.streams import DrawStream, Phase
+
+Draw = Callable[[torch.Tensor, Phase, Sequence[int]], torch.Tensor]
+"""From an input, "candidate" (n0) or "agree" (n), and the draws' indices to noisy copies (B, *x.shape)."""
+
+RESOLUTION = 2.0**-25
+"""Scores stay so far from 0 and 1: floats are no finer."""
+BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question, its p-value (0 or 1 where chance has no part), and the level below which the answer is no."""
+
+    name: str
+    p_value: float
+    level: float
+    detail: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against it."""
+        return self.p_value > self.level
+
+
+@dataclass(frozen=True)
+class SamplerFinding:
+    """The checks of a sampler. A right one fails any with probability at most ``level``."""
+
+    noise: Noise
+    checks: tuple[Check, ...]
+    level: float
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """Those that speak against the sampler."""
+        return tuple(check for check in self.checks if not check.passed)
+
+    @property
+    def verdict(self) -> str:
+        """In a sentence."""
+        sure = f"A right sampler fails any check with probability at most {self.level:g}."
+        if not self.failed:
+            return f"{self.noise}: {len(self.checks)} checks passed. {sure}"
+        said = "; ".join(f"{check.name} ({check.detail}, p = {check.p_value:.2g})" for check in self.failed)
+        return f"{self.noise}: FAILED {said}. {sure}"
+
+
+def own_draws(noise: Noise, *, seed: int = 0, input_id: str = "") -> Draw:
+    """This package's own draws of a noise, as `segcertify.sample` makes them."""
+
+    def draw(x: torch.Tensor, phase: Phase, indices: Sequence[int]) -> torch.Tensor:
+        drawn: torch.Tensor = noise.draw(x, [DrawStream(seed, input_id, phase, j) for j in indices])
+        return drawn
+
+    return draw
+
+
+def audit_sampler(
+    draw: Draw | None,
+    noise: Noise,
+    *,
+    x: torch.Tensor | None = None,
+    model: Segmenter | None = None,
+    n: int | None = None,
+    n0: int = 200,
+    batch_size: int = 50,
+    level: float = 1e-6,
+    seed: int = 0,
+) -> SamplerFinding:
+    """Whether a sampler's draws are independent, of the noise's law, and the n0 and n draws different.
+
+    Parameters
+    ----------
+    draw : function or None
+        From (x, phase, indices) to noisy copies of x, `batch_size` indices at a time; None for our own.
+    x : tensor, optional
+        An input; by default a grey image, or a random cloud for rotations, which are audited in double precision.
+    model : callable, optional
+        Also ask whether it gives the same labels to the same noisy inputs twice.
+    n, n0 : int
+        How many draws to look at, n in whole batches. By default n is 1,000, or 20,000
+        for rotations, of which a draw shows only one or three numbers.
+    level : float
+        The chance that a right sampler fails any check: each check has its share.
+    """
+    angle = noise.norm == "angle"
+    if x is None:
+        rng = np.random.default_rng(0)
+        x = torch.from_numpy(rng.standard_normal((32, 3))) if angle else torch.full((3, 16, 16), 0.5)
+    x = x.double() if angle else x
+    noise.check(tuple(x.shape))
+    batch_size, n0 = require_integer("batch_size", batch_size, at_least=2), require_integer("n0", n0)
+    n = require_integer("n", (20_000 if angle else 1000) if n is None else n)
+    if n % batch_size or n < max(n0, 2 * batch_size):
+        raise InputError(
+            f"n must be a multiple of batch_size={batch_size}, at least two of it and at least n0={n0}, but got {n}: "
+            f"use {batch_size * max(2, -(-max(n, n0) // batch_size))}"
+        )
+    level = require_probability("level", level)
+    draw = draw or own_draws(noise, seed=seed)
+    candidate = _collect(draw, noise, x, phase="candidate", count=n0, batch_size=batch_size)
+    agree = _collect(draw, noise, x, phase="agree", count=n, batch_size=batch_size)
+    answers = _answers(candidate, agree, batch_size)
+    if model is not None:
+        answers.append(_determinism(model, draw(x, "candidate", range(2)), seed))
+    share = level / len(answers)
+    return SamplerFinding(noise, tuple(Check(name, p, share, detail) for name, p, detail in answers), level)
+
+
+Answer = tuple[str, float, str]
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Scores of the draws of a phase (B, m), uniform and normal, and how many draws changed more than they may."""
+
+    uniform: FloatArray
+    normal: FloatArray
+    strayed: int
+
+
+def _collect(draw: Draw, noise: Noise, x: torch.Tensor, *, phase: Phase, count: int, batch_size: int) -> _Drawn:
+    """All draws of a phase, a batch at a time."""
+    scores, found = scores_of(noise, x), []
+    for start in range(0, count, batch_size):
+        indices = range(start, min(start + batch_size, count))
+        batch = draw(x, phase, indices)
+        if batch.shape != (len(indices), *x.shape):
+            raise InputError(
+                f"the sampler gave shape {tuple(batch.shape)} for {len(indices)} draws: expected (B, *x.shape) = "
+                f"{(len(indices), *x.shape)}"
+            )
+        found.append(scores(batch))
+    uniform = np.concatenate([each.uniform for each in found])
+    normal = special.ndtri(np.clip(uniform, RESOLUTION, 1 - RESOLUTION))
+    return _Drawn(uniform, normal, sum(int((~each.kept).sum()) for each in found))
+
+
+def _answers(candidate: _Drawn, agree: _Drawn, batch_size: int) -> list[Answer]:
+    """Every question, its p-value, and a number that says why."""
+    z, both = agree.normal, np.concatenate([candidate.normal, agree.normal])
+    grid = z.reshape(-1, batch_size, z.shape[1])  # batches, draws, entries
+    n0, strayed = len(candidate.normal), candidate.strayed + agree.strayed
+    pairs = np.stack([candidate.normal, z[:n0]], 1)
+    answers = [
+        ("only what the noise changes is changed", float(not strayed), f"{strayed} draws strayed"),
+        _duplicates(both, n0),
+        _common("draws of a batch are independent", grid),
+        _common("batches are independent", grid.transpose(1, 0, 2)),
+        _common("the n0 and the n draws are independent", pairs),
+        _common("entries of a draw are independent", z.T[None]),
+        _law(agree.uniform),
+        _variance(z),
+    ]
+    if z.shape[1] >= FEWEST_ENTRIES:
+        answers.append(_nearest(both))
+    return answers
+
+
+def _duplicates(z: FloatArray, n0: int) -> Answer:
+    """Equal draws: continuous noise repeats none."""
+    _, groups = np.unique(z, axis=0, return_inverse=True)
+    shared = len(np.intersect1d(groups[:n0], groups[n0:]))
+    repeated = len(z) - len(np.unique(groups))
+    return "no draw comes twice", float(not repeated), f"{repeated} repeated, {shared} among both the n0 and the n"
+
+
+def _common(name: str, z: FloatArray) -> Answer:
+    """Members (groups, B, m) of a group share nothing: their sums over sqrt(B) are standard normal again."""
+    sums = z.sum(1) / np.sqrt(z.shape[1])
+    p, ratio = _chi_square(float((sums**2).sum()), sums.size)
+    correlation = (ratio - 1) / (z.shape[1] - 1) if z.shape[1] > 1 else 0.0
+    return name, p, f"mean correlation {correlation:+.4f}"
+
+
+def _law(u: FloatArray) -> Answer:
+    """Kolmogorov and Smirnov's distance between the scores and the stated law."""
+    test = stats.kstest(u.ravel(), "uniform")
+    return "draws have the stated law", float(test.pvalue), f"distance {test.statistic:.4f}"
+
+
+def _variance(z: FloatArray) -> Answer:
+    """Sums of squares of all entries together and of each alone, one half of the level each."""
+    p, ratio = _chi_square(float((z**2).sum()), z.size)
+    each = min(_chi_square(float(total), len(z))[0] for total in (z**2).sum(0))
+    return "every entry has the stated variance", min(1.0, 2 * p, 2 * z.shape[1] * each), f"{ratio:.4f} of it"
+
+
+def _nearest(z: FloatArray) -> Answer:
+    """The largest correlation of any two draws: of directions in m dimensions, its law is known exactly."""
+    unit, m = z / np.linalg.norm(z, axis=1, keepdims=True), z.shape[1]
+    largest = 0.0
+    for start in range(0, len(z), BLOCK):
+        cosines = np.abs(unit[start : start + BLOCK] @ unit.T)
+        cosines[np.arange(len(cosines)), start + np.arange(len(cosines))] = 0
+        largest = max(largest, float(cosines.max()))
+    tail = 2 * stats.beta.sf((1 + largest) / 2, (m - 1) / 2, (m - 1) / 2)
+    return (
+        "no two draws resemble each other",
+        float(min(1.0, len(z) * (len(z) - 1) / 2 * tail)),
+        f"correlation {largest:.3f}",
+    )
+
+
+def _chi_square(total: float, degrees: int) -> tuple[float, float]:
+    """The two-sided p-value of a sum of squares of standard normals, and the sum over its mean."""
+    p = 2 * min(stats.chi2.sf(total, degrees), stats.chi2.cdf(total, degrees))
+    return min(1.0, float(p)), total / degrees
+
+
+def _determinism(model: Segmenter, batch: torch.Tensor, seed: int) -> Answer:
+    """The same labels to the same batch twice; a model that says it is random gets the same seeds, and is excused."""
+    name = "the model gives the same labels twice"
+    seeds = [seed, seed + 1] if is_random(model) else None
+    if isinstance(model, nn.Module) and (weights := next(model.parameters(), None)) is not None:
+        batch = batch.to(weights)
+    first, second = (predict(model, batch, seeds) for _ in range(2))
+    changed = int((first != second).sum())
+    said = f"{changed:,} of {first.numel():,} labels changed"
+    return name, float(not changed or is_random(model)), said + (", but it says it is random" if seeds else "")

@@ -1,0 +1,133 @@
+"""The command that audits: a certificate, an evaluation, or the sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segcertify.certificate import Certificate
+from segcertify.cli.options import BatchSize, Device, Limit, Precision, Seed, chosen_device, ready_model
+from segcertify.cli.printing import console, escape, print_table
+from segcertify.cli.sets import parse_setting
+from segcertify.errors import InputError
+from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform
+
+if TYPE_CHECKING:
+    from segcertify.audit import Audit, Finding, SamplerFinding
+    from segcertify.report.table import Table
+
+NOISES: tuple[Noise, ...] = (Gaussian(0.25), Laplace(0.25), Uniform(0.5), AxisRotation(0.25), Rotation(0.25))
+"""What --sampler looks at when no certificate names a noise."""
+
+
+def audit(
+    claim: Annotated[
+        Path | None, typer.Argument(help="A certificate's file, or the folder of an evaluation that kept its votes.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The spec of the model that was certified.")] = None,
+    input: Annotated[Path | None, typer.Option(help="The input that was certified.")] = None,
+    data: Annotated[str | None, typer.Option(help="The spec of the data set that was evaluated.")] = None,
+    setting: Annotated[
+        str | None, typer.Option(help="Which sigma,n,tau of an evaluation; its first by default.")
+    ] = None,
+    limit: Limit = None,
+    sampler: Annotated[
+        bool, typer.Option("--sampler", help="Audit the sampler instead: of the certificate's noise, else all five.")
+    ] = False,
+    n: Annotated[int, typer.Option("--n", help="Fresh draws at every perturbed input.")] = 1000,
+    steps: Annotated[int, typer.Option(help="Steps of the attacks; 0 for models without gradients.")] = 20,
+    draws: Annotated[int, typer.Option(help="Noisy copies a step, in attacks on the smoothed model.")] = 8,
+    restarts: Annotated[int, typer.Option(help="Random starts of every attack.")] = 1,
+    level: Annotated[float, typer.Option(help="The chance that the audit refutes a true certificate.")] = 1e-6,
+    seed: Seed = 0,
+    batch_size: BatchSize = None,
+    device: Device = None,
+    precision: Precision = "fp32",
+) -> None:
+    """Try to refute certificates: fresh draws at the strongest perturbations found. Exit code 1 if any is refuted."""
+    from segcertify.audit import audit_certificate, audit_run
+    from segcertify.data import load, read_input
+
+    run = claim if claim is not None and claim.is_dir() else None
+    certificate = Certificate.load(claim) if claim is not None and run is None else None
+    if sampler:
+        _audit_sampler(NOISES if certificate is None else (certificate.noise,), level, seed)
+        return
+    found: Finding | Audit
+    if certificate is not None and model is not None and input is not None:
+        device = chosen_device(device)
+        found = audit_certificate(
+            ready_model(model, device, precision=precision),
+            read_input(input),
+            certificate,
+            n=n,
+            draws=draws,
+            steps=steps,
+            restarts=restarts,
+            level=level,
+            seed=seed,
+            batch_size=batch_size,
+            device=device,
+        )
+        console.print(escape(certificate.claim))
+        print_table(_places(found))
+    elif run is not None and model is not None and data is not None:
+        scenes, device = load(data), chosen_device(device)
+        found = audit_run(
+            ready_model(model, device),  # in the precision of the run
+            scenes if limit is None else scenes.limit(limit),
+            run,
+            setting=None if setting is None else parse_setting(setting),
+            n=n,
+            draws=draws,
+            steps=steps,
+            restarts=restarts,
+            level=level,
+            seed=seed,
+            batch_size=batch_size,
+            device=device,
+        )
+    else:
+        raise InputError(
+            "give a certificate's file with the --model and the --input it is about, an evaluation's folder with "
+            "--model and --data, or --sampler"
+        )
+    console.print(escape(found.verdict))
+    if found.refuted:
+        raise typer.Exit(1)
+
+
+def _audit_sampler(noises: Sequence[Noise], level: float, seed: int) -> None:
+    from segcertify.audit import audit_sampler
+
+    findings = [audit_sampler(None, noise, level=level, seed=seed) for noise in noises]
+    for finding in findings:
+        print_table(_checks(finding))
+    if any(finding.failed for finding in findings):
+        raise typer.Exit(1)
+
+
+def _checks(finding: SamplerFinding) -> Table:
+    """A sampler's checks."""
+    from segcertify.report.table import Table
+
+    rows = tuple(
+        (check.name, "passed" if check.passed else "FAILED", f"{check.p_value:.2g}", check.detail)
+        for check in finding.checks
+    )
+    return Table(f"Draws of {finding.noise}", ("check", "", "p-value", "found"), rows, (finding.verdict,))
+
+
+def _places(finding: Finding) -> Table:
+    """Where the smoothed model was asked again."""
+    from segcertify.report.table import Table
+
+    claimed = ~finding.certificate.abstained
+    rows = tuple(
+        (place.name, f"{int(place.violated.sum()):,}", f"{place.agree[claimed].min() / finding.n:.1%}")
+        for place in finding.places
+    )
+    return Table(f"{finding.n:,} fresh draws at each place", ("place", "violations", "least agreement"), rows)

@@ -1,0 +1,199 @@
+"""Audits of certificates on models with a known boundary: true ones pass, planted wrong ones are caught.
+
+A true certificate is refuted with probability ``level`` (1e-6) at most; seeds are fixed besides.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import segcertify as sc
+from segcertify.audit import audit_certificate, audit_many
+from segcertify.draws import Draws
+
+pytestmark = pytest.mark.statistical
+
+N = 12
+THRESHOLDS = torch.linspace(-0.3, 0.3, N).double()
+X = torch.zeros(N).double()
+QUICK = {"n": 400, "steps": 10}
+
+
+def half_spaces(batch):
+    """Logits of vectors: label 1 where entry i exceeds its threshold; the boundary is |threshold| away."""
+    score = 40.0 * (batch - THRESHOLDS.to(batch))
+    return torch.stack([torch.zeros_like(score), score], 1)
+
+
+def above_zero(batch):
+    """Points of a cloud by the sign of their second coordinate."""
+    return torch.stack([torch.zeros_like(batch[..., 1]), 20 * batch[..., 1]], 1)
+
+
+def circle(points=24):
+    angles = torch.linspace(-math.pi, math.pi, points + 1)[:-1].double()
+    return torch.stack([angles.cos(), angles.sin(), torch.zeros(points)], 1)
+
+
+def overstated(certificate, factor=3.0):
+    """The same labels at a radius so many times as large; tau must go up too, or the radius is refused at once."""
+    noise, wanted = certificate.noise, factor * certificate.radius
+    taus = np.linspace(certificate.tau, 1, 10_000, endpoint=False)
+    tau = float(taus[np.argmax(noise.radius(taus) >= wanted)])
+    return replace(certificate, tau=tau, radius=wanted)
+
+
+CASES = {
+    "gaussian": (half_spaces, X, sc.Gaussian(0.25), None),
+    "gaussian, linf": (half_spaces, X, sc.Gaussian(0.25), "linf"),
+    "gaussian, channels": (half_spaces, X, sc.Gaussian(0.25, channels=tuple(range(10))), None),
+    "laplace": (half_spaces, X, sc.Laplace(0.2), None),
+    "uniform": (half_spaces, X, sc.Uniform(0.5), None),
+    "axis rotation": (above_zero, circle(), sc.AxisRotation(0.3, "z"), None),
+    "rotation": (above_zero, circle(), sc.Rotation(0.3), None),
+}
+every = pytest.mark.parametrize("case", CASES)
+
+
+def certified(case, **settings):
+    model, x, noise, norm = CASES[case]
+    return sc.certify(model, x, noise=noise, norm=norm, tau=0.65, n=500, **settings)
+
+
+@every
+def test_true_certificates_pass(case):
+    model, x, _, _ = CASES[case]
+    certificate = certified(case)
+    assert certificate.certified >= 4
+    finding = audit_certificate(model, x, certificate, **QUICK)
+    assert not finding.refuted, finding.verdict
+    assert not finding.violated.any()
+    assert finding.tests == certificate.certified * len(finding.places) == certificate.certified * 8
+    assert "No violation" in finding.verdict
+
+
+@every
+def test_a_planted_radius_three_times_too_large_is_caught(case):
+    """Ten times for l-inf, whose radius is far from tight on half-spaces along one entry: thrice is still true."""
+    model, x, _, _ = CASES[case]
+    wrong = overstated(certified(case), 10 if case == "gaussian, linf" else 3)
+    finding = audit_certificate(model, x, wrong, n=2000, steps=10)
+    assert finding.refuted, finding.verdict
+    assert not finding.places[0].violated.any()  # at x itself the labels are right
+    assert "refuted" in finding.verdict
+
+
+@pytest.mark.parametrize("case", ["gaussian", "gaussian, linf", "gaussian, channels", "laplace"])
+def test_places_are_within_the_radius(case):
+    model, x, _, _ = CASES[case]
+    certificate = certified(case)
+    order = {"l2": 2, "linf": math.inf, "l1": 1}[certificate.norm]
+    sizes = [float((place.x - x).norm(order)) for place in audit_certificate(model, x, certificate, **QUICK).places]
+    assert sizes[0] == 0
+    assert max(sizes) <= certificate.radius
+    assert sizes[-1] > 0.99 * certificate.radius  # random directions end on the sphere
+
+
+def test_labels_planted_from_shared_noise_are_caught(monkeypatch):
+    """The released sampler's defect: one noise for a whole batch certifies what is no majority at all."""
+
+    class Repeating(sc.Gaussian):
+        def draw(self, x, streams):
+            batch = super().draw(x, streams)
+            return batch[-1:].expand_as(batch) if len(streams) > 2 else batch
+
+    def model(batch):
+        return half_spaces(batch / 5)  # probabilities near 1/2, far from tau
+
+    monkeypatch.setattr(Draws, "_verify", lambda *arguments: None)
+    pairs = []
+    for i in range(6):
+        votes = sc.sample(model, X, noise=Repeating(5.0), n=100, n0=10, batch_size=110, input_id=str(i))
+        unsound = sc.certify_votes(votes, tau=0.75, alpha=0.001)
+        pairs.append((X, replace(unsound, noise=sc.Gaussian(5.0))))
+    assert sum(certificate.certified for _, certificate in pairs) > 20
+    audit = audit_many(model, pairs, n=3000, steps=0)
+    assert audit.refuted >= 4
+    assert audit.p_value < 1e-9
+    assert f"{audit.refuted} of 6 images have a violation" in audit.verdict
+
+
+def test_many_true_certificates_pass_and_many_wrong_ones_do_not():
+    """Bin(5, 0.001 + 1e-6): no refuted one is expected, and five of five have probability 1e-15."""
+    pairs = [(X, certified("gaussian", input_id=str(i))) for i in range(5)]
+    audit = audit_many(half_spaces, pairs, **QUICK)
+    assert (audit.refuted, audit.p_value) == (0, 1.0)
+    assert audit.rate == pytest.approx(0.001 + 1e-6)
+    wrong = audit_many(half_spaces, [(x, overstated(certificate)) for x, certificate in pairs], **QUICK)
+    assert wrong.refuted == 5
+    assert wrong.p_value == pytest.approx(0.001001**5, rel=1e-6)
+
+
+def test_the_false_alarm_rate_holds(rate_exceeds):
+    """At a large level, with labels of probability exactly 1/2: 600 audits, refuted in at most 20 % (1e-6)."""
+    votes = sc.Votes(np.ones(4, int), np.full(4, 100), n=100, n0=10, noise=sc.Gaussian(1.0))
+    certificate = sc.certify_votes(votes, tau=0.5, alpha=0.001)
+
+    def fair(batch):
+        return (batch > 0).long()
+
+    found = [
+        audit_certificate(fair, torch.zeros(4), certificate, n=60, steps=0, level=0.2, seed=seed).refuted
+        for seed in range(600)
+    ]
+    assert not rate_exceeds(sum(found), 600, 0.2), sum(found)
+    assert sum(found) > 30  # the test is exact, not idle
+
+
+def test_draws_are_fresh():
+    """The audit's input ids are longer than the certificate's, whatever the seed, and no attack's."""
+    seen = []
+
+    class Watched(sc.Gaussian):
+        def draw(self, x, streams):
+            seen.extend(stream._key for stream in streams)
+            return super().draw(x, streams)
+
+    certificate = sc.certify(half_spaces, X, noise=Watched(0.25), tau=0.65, n=200, seed=3, input_id="audit, x itself, ")
+    before = set(seen)
+    seen.clear()
+    audit_certificate(half_spaces, X, certificate, n=100, steps=2, seed=3, batch_size=100)
+    assert before
+    assert not before & set(seen)
+
+
+def test_k_errors_are_allowed_to_a_k_fwer_certificate():
+    certificate = certified("gaussian", correction="k-fwer", k=3)
+    wrong = certificate.labels.copy()
+    claimed = np.flatnonzero(wrong >= 0)
+    for count in (2, 3):
+        wrong[claimed[:count]] = 1 - certificate.labels[claimed[:count]]
+        finding = audit_certificate(half_spaces, X, replace(certificate, labels=wrong.copy()), steps=0, n=400)
+        assert int(finding.violated.sum()) == count
+        assert finding.refuted == (count >= 3)
+
+
+def test_nothing_certified_and_radius_zero():
+    nothing = sc.certify_votes(
+        sc.Votes(np.ones(N, int), np.full(N, 30), n=100, n0=10, noise=sc.Gaussian(0.25)), tau=0.75, alpha=0.001
+    )
+    finding = audit_certificate(half_spaces, X, nothing)
+    assert not finding.refuted
+    assert "nothing to refute" in finding.verdict
+    still = sc.certify(half_spaces, X, sigma=0.25, tau=0.5, n=500)
+    assert [place.name for place in audit_certificate(half_spaces, X, still, **QUICK).places] == ["x itself"]
+
+
+def test_bad_input():
+    certificate = certified("gaussian")
+    with pytest.raises(sc.InputError, match=r"n=10 draws can refute nothing at level=1e-06 .* use n >= \d+"):
+        audit_certificate(half_spaces, X, certificate, n=10)
+    with pytest.raises(sc.InputError, match="which allows violations on any one input"):
+        audit_certificate(half_spaces, X, certified("gaussian", correction="bh"))
+    with pytest.raises(sc.InputError, match=r"components \(12,\), but the model has \(11,\)"):
+        audit_certificate(lambda batch: half_spaces(batch)[:, :, :11], X, certificate)
+    with pytest.raises(sc.InputError, match="give every input an input_id of its own"):
+        audit_many(half_spaces, [(X, certificate), (X, certificate)])

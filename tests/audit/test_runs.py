@@ -1,0 +1,92 @@
+"""Audits of evaluations: true runs pass, votes that a broken sampler made do not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+import segcertify as sc
+from segcertify.audit import audit_run
+from segcertify.cli import app
+from segcertify.data import load
+from segcertify.evaluation import Setting
+
+SETTINGS = [Setting(0.25, 200, 0.7), Setting(0.25, 100, 0.75)]
+
+
+def bright(batch):
+    """Logits by a pixel's brightness: the boundary is |1/2 - brightness| sqrt(3) away."""
+    grey = 10 * batch.mean(1)
+    return torch.stack([5 - grey, grey - 5, torch.full_like(grey, -90.0)], 1)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Three photos, dark on the left and light on the right, in the pets layout."""
+    for folder in ("images", "labels"):
+        (tmp_path / "pets" / folder).mkdir(parents=True)
+    for i, name in enumerate("abc"):
+        ramp = np.linspace(60 + 9 * i, 200, 16).astype(np.uint8)
+        pixels = np.broadcast_to(ramp[None, :, None], (8, 16, 3)).copy()
+        Image.fromarray(pixels).save(tmp_path / "pets" / "images" / f"{name}.jpg", quality=95)
+        Image.fromarray((pixels[..., 0] > 127).astype(np.uint8)).save(tmp_path / "pets" / "labels" / f"{name}.png")
+    return load(f"pets:{tmp_path / 'pets'}")
+
+
+@pytest.fixture
+def run(tmp_path, data):
+    sc.evaluate(bright, data, out=tmp_path / "run", settings=SETTINGS, save_votes=True)
+    return tmp_path / "run"
+
+
+def test_a_true_run_passes(run, data):
+    for setting in (None, SETTINGS[1]):
+        audit = audit_run(bright, data, run, setting=setting, n=300, steps=4)
+        assert len(audit.findings) == 3
+        assert min(finding.certificate.certified for finding in audit.findings) > 20
+        assert (audit.refuted, audit.p_value) == (0, 1.0), audit.verdict
+    assert audit.findings[0].certificate.tau == 0.75
+
+
+def test_wrong_votes_are_caught(run, data):
+    """Every draw agreed, say the votes of two scenes: pixels on the edge are then certified."""
+    for path in sorted((run / "votes").iterdir())[:2]:
+        votes = sc.Votes.load(path)
+        replace(votes, agree=np.full_like(votes.agree, votes.n), earlier={}).save(path)
+    audit = audit_run(bright, data, run, n=2000, steps=10)
+    assert audit.refuted == 2
+    assert audit.p_value == pytest.approx(3 * 0.001001**2, rel=1e-2)
+    assert "2 of 3 images have a violation" in audit.verdict
+
+
+def test_what_is_not_there_is_refused(run, data, tmp_path):
+    with pytest.raises(sc.InputError, match="the run has no setting"):
+        audit_run(bright, data, run, setting=Setting(0.5, 100, 0.75))
+    with pytest.raises(sc.InputError, match="the run has no correction 'bonferroni', only holm"):
+        audit_run(bright, data, run, correction="bonferroni")
+    next(iter((run / "votes").iterdir())).unlink()
+    with pytest.raises(sc.InputError, match="no votes of 1 of 3 scenes"):
+        audit_run(bright, data, run)
+    with pytest.raises(sc.InputError, match=r"it has no config\.json"):
+        audit_run(bright, data, tmp_path)
+
+
+def test_other_inputs_are_refused(run, data, tmp_path):
+    Image.new("RGB", (16, 8)).save(tmp_path / "pets" / "images" / "a.jpg")
+    with pytest.raises(sc.InputError, match="scene 'a' is not the input"):
+        audit_run(bright, load(f"pets:{tmp_path / 'pets'}"), run, n=300, steps=2)
+
+
+def test_the_command(run, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "grey_model.py").write_text(
+        "import torch\n\ndef grey():\n    def model(batch):\n        grey = 10 * batch.mean(1)\n"
+        "        return torch.stack([5 - grey, grey - 5, torch.full_like(grey, -90.0)], 1)\n    return model\n"
+    )
+    arguments = ["audit", "run", "--model", "python:grey_model:grey", "--data", "pets:pets", "--limit", "2"]
+    result = CliRunner().invoke(app, [*arguments, "--n", "200", "--steps", "2", "--setting", "0.25,100,0.75"])
+    assert result.exit_code == 0, result.output
+    assert "0 of 2 images have a violation" in " ".join(result.output.split())
