@@ -116,3 +116,25 @@ def test_the_toy_page_is_the_toy_result():
     for numbers in record["headline"].values():
         for label, value in numbers.items():
             assert f"| {label} | {value:.4f} |" in page
+
+
+@pytest.mark.parametrize("name", ["pets", "pets-non-robust"])
+def test_the_documented_training_of_a_bundled_model_is_the_one_in_its_card(name):
+    from importlib.resources import files
+
+    from segcertify.models import read_card
+    from segcertify.training import Recipe
+
+    text = (ROOT / "docs" / "training.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    line = next(line for line in text.splitlines() if line.rstrip().endswith(f"--out runs/{name}"))
+    options = {part.split()[0]: part.split()[1:] for part in line.split(" --")[1:]}
+    kinds = {key: type(value[0] if isinstance(value, tuple) else value) for key, value in vars(Recipe()).items()}
+    given = {
+        key: tuple(kinds[key](word) for word in options[option])
+        for key in kinds
+        if (option := key.replace("_", "-")) in options
+    }
+    recipe = Recipe(**{key: words if len(words) > 1 else words[0] for key, words in given.items()})
+    card = read_card(files("segcertify.models") / "bundled" / f"{name}.safetensors")
+    assert recipe.to_plain() == card.recipe
+    assert card.data.startswith("pets/train ")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -81,6 +82,21 @@ class Finding:
             f"{found:,} components are violated ({where}): {asked}, {fresh}. {said}. A true claim is refuted with "
             f"probability at most {self.level:g}; a claim may be false with probability {self.certificate.alpha:g}."
         )
+
+
+class Options(TypedDict, total=False):
+    """How hard an audit tries: see `audit_certificate`."""
+
+    n: int
+    draws: int
+    steps: int
+    restarts: int
+    weakest: int
+    directions: int
+    level: float
+    batch_size: int | None
+    device: str | torch.device | None
+    progress: bool | None
 
 
 def audit_certificate(
@@ -189,21 +205,12 @@ def audit_many(
     model: Segmenter,
     pairs: Sequence[tuple[Input, Certificate]],
     *,
-    n: int = 1000,
-    draws: int = 8,
-    steps: int = 20,
-    restarts: int = 1,
-    weakest: int = 3,
-    directions: int = 2,
-    level: float = 1e-6,
     seed: int = 0,
-    batch_size: int | None = None,
-    device: str | torch.device | None = None,
-    progress: bool | None = None,
+    **options: Unpack[Options],
 ) -> Audit:
     """`audit_certificate` for every input and its certificate, and how many refuted ones chance would explain.
 
-    ``level`` is for each certificate.
+    The options are its own; ``level`` is for each certificate.
     """
     keys = [(certificate.seed, certificate.input_id) for _, certificate in pairs if certificate.seed is not None]
     if not pairs or len(set(keys)) < len(keys):
@@ -211,26 +218,12 @@ def audit_many(
             f"an audit of many needs certificates from different draws, but {len(pairs)} have {len(set(keys))} pairs "
             "of seed and input id: give every input an input_id of its own when certifying"
         )
-    findings = [
-        audit_certificate(
-            model,
-            x,
-            certificate,
-            n=n,
-            draws=draws,
-            steps=steps,
-            restarts=restarts,
-            weakest=weakest,
-            directions=directions,
-            level=level,
-            seed=seed + i,
-            batch_size=batch_size,
-            device=device,
-            progress=progress,
+    return Audit(
+        tuple(
+            audit_certificate(model, x, certificate, seed=seed + i, **options)
+            for i, (x, certificate) in enumerate(pairs)
         )
-        for i, (x, certificate) in enumerate(pairs)
-    ]
-    return Audit(tuple(findings))
+    )
 
 
 class _Test:

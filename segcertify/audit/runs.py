@@ -6,12 +6,11 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-import torch
 
-from segcertify.audit.certificates import Audit, audit_certificate
+from segcertify.audit.certificates import Audit, Options, audit_certificate
 from segcertify.certification import certify_votes
 from segcertify.data import DataSet
 from segcertify.errors import InputError
@@ -28,22 +27,13 @@ def audit_run(
     *,
     setting: Setting | None = None,
     correction: str | None = None,
-    n: int = 1000,
-    draws: int = 8,
-    steps: int = 20,
-    restarts: int = 1,
-    weakest: int = 3,
-    directions: int = 2,
-    level: float = 1e-6,
     seed: int = 0,
-    batch_size: int | None = None,
-    device: str | torch.device | None = None,
-    progress: bool | None = None,
+    **options: Unpack[Options],
 ) -> Audit:
     """Audit the certificates of an evaluation that kept its votes (``save_votes``), for every scene of ``data``.
 
     ``setting`` and ``correction`` are the run's first by default; each is a claim of
-    its own. ``data`` may be a part of the run's. Other arguments are those of
+    its own. ``data`` may be a part of the run's. The options are those of
     `audit_certificate`.
     """
     configuration = configuration_of(run)
@@ -71,17 +61,8 @@ def audit_run(
                 certify_votes(
                     votes.at(setting.n), tau=setting.tau, alpha=configuration["alpha"], correction=correction
                 ),
-                n=n,
-                draws=draws,
-                steps=steps,
-                restarts=restarts,
-                weakest=weakest,
-                directions=directions,
-                level=level,
                 seed=seed,
-                batch_size=batch_size,
-                device=device,
-                progress=progress,
+                **options,
             )
         )
     return Audit(tuple(findings))

@@ -17,6 +17,7 @@ from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, U
 
 if TYPE_CHECKING:
     from segcertify.audit import Audit, Finding, SamplerFinding
+    from segcertify.audit.certificates import Options
     from segcertify.report.table import Table
 
 NOISES: tuple[Noise, ...] = (Gaussian(0.25), Laplace(0.25), Uniform(0.5), AxisRotation(0.25), Rotation(0.25))
@@ -56,39 +57,36 @@ def audit(
     if sampler:
         _audit_sampler(NOISES if certificate is None else (certificate.noise,), level, seed)
         return
+    device = chosen_device(device)
+    options: Options = {
+        "n": n,
+        "draws": draws,
+        "steps": steps,
+        "restarts": restarts,
+        "level": level,
+        "batch_size": batch_size,
+        "device": device,
+    }
     found: Finding | Audit
     if certificate is not None and model is not None and input is not None:
-        device = chosen_device(device)
         found = audit_certificate(
             ready_model(model, device, precision=precision),
             read_input(input),
             certificate,
-            n=n,
-            draws=draws,
-            steps=steps,
-            restarts=restarts,
-            level=level,
             seed=seed,
-            batch_size=batch_size,
-            device=device,
+            **options,
         )
         console.print(escape(certificate.claim))
         print_table(_places(found))
     elif run is not None and model is not None and data is not None:
-        scenes, device = load(data), chosen_device(device)
+        scenes = load(data)
         found = audit_run(
             ready_model(model, device),  # in the precision of the run
             scenes if limit is None else scenes.limit(limit),
             run,
             setting=None if setting is None else parse_setting(setting),
-            n=n,
-            draws=draws,
-            steps=steps,
-            restarts=restarts,
-            level=level,
             seed=seed,
-            batch_size=batch_size,
-            device=device,
+            **options,
         )
     else:
         raise InputError(
