@@ -8,84 +8,47 @@ with probability at least 1 - M alpha.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
-from segcertify import __version__, metrics
+from segcertify import metrics
 from segcertify.arrays import IntArray
+from segcertify.attacker import Assault, Attacker, base_labels
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.cloud_pictures import cloud_figure, save_view
+from segcertify.configuration import (
+    NOISES,
+    Configuration,
+    Setting,
+    claim_folder,
+    configuration_of,
+    distinct,
+    noise_of,
+    scenes_digest,
+    weights_digest,
+)
 from segcertify.data import DataSet, Scene
 from segcertify.draws import working_device
-from segcertify.errors import InputError, require_integer, require_positive, require_probability
+from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.models import with_precision
-from segcertify.noise import AxisRotation, Gaussian, Noise, Rotation
+from segcertify.noise import Noise
 from segcertify.pictures import certified_figure, save_figure, save_labels
 from segcertify.progress import Advance, progress_bar
-from segcertify.records import Record, RecordFile
+from segcertify.records import Record, RecordFile, scored
 from segcertify.sampler import sample
-from segcertify.segmenter import Segmenter, given, is_random, predict
+from segcertify.segmenter import Segmenter, given
 from segcertify.stats.correction import procedure
 from segcertify.votes import Votes
 
-
-@dataclass(frozen=True)
-class Setting:
-    """One claim of the paper's tables: noise, draws and threshold."""
-
-    sigma: float
-    n: int
-    tau: float
-
-    def __post_init__(self) -> None:
-        require_positive("sigma", self.sigma)
-        require_integer("n", self.n)
-        require_probability("tau", self.tau, low=0.5, closed=True)
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """All that decides an evaluation's records, in plain values; stored with them.
-
-    ``categories`` are the classes that clouds of each category have, ``scenes`` a digest of the scenes' ids.
-    """
-
-    model: str
-    weights: str
-    data: str
-    classes: tuple[str, ...]
-    categories: dict[str, tuple[int, ...]]
-    scenes: str
-    settings: tuple[Setting, ...]
-    corrections: tuple[str, ...]
-    n0: int
-    alpha: float
-    seed: int
-    noise: str
-    precision: str
-    device: str
-    version: str = __version__
-
-
-NOISES: dict[str, Callable[[float], Noise]] = {
-    "gaussian": Gaussian,
-    "rotation": Rotation,
-    **{f"{axis}-rotation": partial(AxisRotation, axis=axis) for axis in "xyz"},
-}
-"""What sigma is the scale of: noise on a scene's colours or coordinates, or rotations of a cloud."""
+__all__ = ["NOISES", "Attacker", "Configuration", "Setting", "configuration_of", "evaluate"]
 
 
 def evaluate(
@@ -103,6 +66,7 @@ def evaluate(
     device: str | torch.device | None = None,
     name: str = "",
     precision: str = "fp32",
+    attack: Attacker | None = None,
     save_votes: bool = False,
     save_pictures: bool = False,
     progress: bool | None = None,
@@ -115,32 +79,40 @@ def evaluate(
     ``given`` is told each scene's category. Run again with the same arguments to
     resume; other arguments are refused. An n that can certify nothing is recorded as
     full abstention. ``precision`` may be ``"bf16"`` or ``"fp16"``
-    (`segcertify.models.with_precision`). ``save_pictures`` keeps each certificate's
+    (`segcertify.models.with_precision`). ``attack`` also attacks every scene, for upper
+    bounds beside the certified lower ones. ``save_pictures`` keeps each certificate's
     picture in ``out/certified``, of clouds also a page on which they turn.
     """
-    claims = tuple(setting if isinstance(setting, Setting) else Setting(*setting) for setting in settings)
-    if len(set(claims)) != len(claims):
-        raise InputError(f"settings must all be different, but got {list(settings)}")
-    noises = {setting.sigma: _noise(noise, setting.sigma, data) for setting in claims}
+    claims = distinct(settings)
+    noises = {setting.sigma: noise_of(noise, setting.sigma, data) for setting in claims}
     place = working_device(device, model)
+    seed = require_integer("seed", seed, at_least=0)
     configuration = Configuration(
         model=name or type(model).__name__,
-        weights=_weights_digest(model),
+        weights=weights_digest(model),
         data=data.name,
         classes=data.classes,
         categories=dict(data.categories),
-        scenes=hashlib.sha256("\n".join(data.ids).encode()).hexdigest()[:16],
+        scenes=scenes_digest(data),
         settings=claims,
         corrections=tuple(procedure(correction).name for correction in corrections),
         n0=require_integer("n0", n0),
         alpha=require_probability("alpha", alpha),
-        seed=require_integer("seed", seed, at_least=0),
+        seed=seed,
         noise=noise if isinstance(noise, str) else str(getattr(noise, "__name__", noise)),
         precision=precision,
         device=place.type,
     )
-    model = with_precision(model, precision)
-    run = _Run(model, configuration, Path(out), noises=noises, batch_size=batch_size, device=place)
+    model, assault = with_precision(model, precision), None
+    if attack is not None:
+        threat = next(iter(noises.values()), None) or noise_of(noise, 1.0, data)  # of any scale
+        attack = attack.against([float(noises[claim.sigma].radius(claim.tau)) for claim in claims], threat.norm)
+        assault = Assault(
+            attack, threat, noises, classes=len(data.classes), seed=seed, batch_size=batch_size, device=place
+        )
+        assault.check(model, data[0])
+        configuration = replace(configuration, attack=attack)
+    run = _Run(model, configuration, Path(out), noises=noises, assault=assault, batch_size=batch_size, device=place)
     run.keep_votes, run.keep_pictures = save_votes, save_pictures
     return run.over(data, progress=progress)
 
@@ -157,26 +129,29 @@ class _Run:
         out: Path,
         *,
         noises: Mapping[float, Noise],
+        assault: Assault | None,
         batch_size: int | None,
         device: torch.device,
     ) -> None:
         self.model, self.configuration, self.out = model, configuration, out
-        self.noises, self.batch_size, self.device = noises, batch_size, device
+        self.noises, self.assault, self.batch_size, self.device = noises, assault, batch_size, device
         self.largest: dict[float, int] = {}
         for setting in configuration.settings:
             self.largest[setting.sigma] = max(setting.n, self.largest.get(setting.sigma, 0))
-        _claim_folder(out, configuration)
+        claim_folder(out, configuration)
         certified = len(configuration.settings) * len(configuration.corrections)
-        self.file = RecordFile(out / "records.jsonl", per_scene=1 + len(self.largest) + certified)
+        attacked = assault.per_scene if assault else 0
+        self.file = RecordFile(out / "records.jsonl", per_scene=1 + attacked + len(self.largest) + certified)
 
     def over(self, data: DataSet, *, progress: bool | None) -> list[Record]:
         """The records of all scenes, those already there first."""
         done = self.file.ids
         if done != list(data.ids[: len(done)]):
             raise InputError(f"the records in {self.out} are of other scenes: use another folder")
-        draws = sum(self.configuration.n0 + n for n in self.largest.values())
-        with progress_bar(len(data) * draws, f"{len(data)} scenes", show=progress) as advance:
-            advance(len(done) * draws)
+        work = sum(self.configuration.n0 + n for n in self.largest.values())
+        work += self.assault.work if self.assault else 0
+        with progress_bar(len(data) * work, f"{len(data)} scenes", show=progress) as advance:
+            advance(len(done) * work)
             self._forget(done)  # killed between writing a scene's records and this
             for index in range(len(done), len(data)):
                 self.file.append(self.scene(data[index], data, advance))
@@ -187,20 +162,10 @@ class _Run:
         """All records of one scene."""
         model = given(self.model, scene.category)
         start = time.perf_counter()
-        prediction = self._base_prediction(model, scene)
+        prediction = base_labels(model, torch.from_numpy(scene.x).to(self.device))
         seconds = time.perf_counter() - start
-        confusion = metrics.confusion(prediction, scene.target, scene.valid, classes=len(data.classes))
-        records = [
-            Record(
-                scene.id,
-                "base",
-                components=scene.target.size,
-                valid=int(scene.valid.sum()),
-                category=scene.category or None,
-                confusion=metrics.to_plain(confusion),
-                sampling_seconds=seconds,
-            )
-        ]
+        base = replace(scored(scene, "base", prediction, classes=len(data.classes)), sampling_seconds=seconds)
+        records = [base, *(self.assault.records(model, scene, base, advance) if self.assault else [])]
         for sigma, n in self.largest.items():
             start = time.perf_counter()
             votes = sample(
@@ -240,20 +205,14 @@ class _Run:
                     votes.at(setting.n), tau=setting.tau, alpha=self.configuration.alpha, correction=correction
                 )
             testing = time.perf_counter() - start
-            confusion = metrics.confusion(certificate.labels, scene.target, scene.valid, classes=len(data.classes))
             records.append(
-                Record(
-                    scene.id,
-                    "certified",
-                    components=scene.target.size,
-                    valid=int(scene.valid.sum()),
-                    category=scene.category or None,
+                replace(
+                    scored(scene, "certified", certificate.labels, classes=len(data.classes)),
                     **asdict(setting),
                     correction=correction,
                     radius=certificate.radius,
                     N=certificate.N,
                     abstained=int(certificate.abstained.sum()),
-                    confusion=metrics.to_plain(confusion),
                     sampling_seconds=seconds * share,
                     testing_seconds=testing,
                 )
@@ -262,11 +221,6 @@ class _Run:
                 stem = f"{_file_name(scene.id)}-sigma{setting.sigma:g}-n{setting.n}-tau{setting.tau:g}-{correction}"
                 _draw(self.out / "certified" / stem, scene, certificate, data=data, prediction=prediction)
         return records
-
-    def _base_prediction(self, model: Segmenter, scene: Scene) -> IntArray:
-        """The model's labels without noise, in one pass."""
-        x = torch.from_numpy(scene.x)[None].to(self.device)
-        return predict(model, x, [0] if is_random(model) else None)[0].cpu().numpy()
 
     def _resume(self, scene_id: str, sigma: float) -> Path:
         return self.out / f"resume-{_file_name(scene_id)}-sigma{sigma:g}.safetensors"
@@ -293,16 +247,6 @@ def _radius_record(scene: Scene, votes: Votes, sigma: float) -> Record:
     )
 
 
-def _noise(noise: str | Callable[[float], Noise], sigma: float, data: DataSet) -> Noise:
-    """The noise of a sigma; Gaussian noise goes on the channels that the data set names."""
-    if isinstance(noise, str) and noise not in NOISES:
-        raise InputError(f"unknown noise {noise!r}: use {', '.join(NOISES)}")
-    made = NOISES[noise](sigma) if isinstance(noise, str) else noise(sigma)
-    if isinstance(made, Gaussian) and made.channels is None:
-        return replace(made, channels=data.noised, axis=data.noise_axis)
-    return made
-
-
 def _draw(stem: Path, scene: Scene, certificate: Certificate, *, data: DataSet, prediction: IntArray) -> None:
     """A certificate's pictures: labels and panels of an image, two views and a page of a cloud."""
     target, colours = np.where(scene.valid, scene.target, -1), data.colours / 255
@@ -324,49 +268,6 @@ def _draw(stem: Path, scene: Scene, certificate: Certificate, *, data: DataSet, 
     )
 
 
-def _claim_folder(out: Path, configuration: Configuration) -> None:
-    """Make the run's folder, or check that it is this run's."""
-    path = out / "config.json"
-    text = json.dumps(asdict(configuration), indent=2) + "\n"
-    if not path.exists():
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot write to the folder {out}: {error.strerror}") from None
-        return
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise InputError(f"{path} is not readable: use another folder, or delete it") from None
-    for name, value in json.loads(text).items():
-        if found.get(name) != value:
-            raise InputError(
-                f"{out} holds another evaluation: its {name} is {found.get(name)!r}, this one's is {value!r}. "
-                "Use another folder, or the same configuration to resume."
-            )
-
-
-def _weights_digest(model: Segmenter) -> str:
-    """A short digest of a network's weights, so that a run does not go on with other ones."""
-    if not isinstance(model, nn.Module):
-        return ""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()[:16]
-
-
 def _file_name(scene_id: str) -> str:
     """A scene's id as part of a file's name."""
     return "".join(character if character.isalnum() or character in "-_." else "_" for character in scene_id)
-
-
-def configuration_of(out: str | os.PathLike[str]) -> dict[str, Any]:
-    """The stored configuration of a run's folder; older ones were of images under Gaussian noise."""
-    path = Path(out) / "config.json"
-    if not path.is_file():
-        raise InputError(f"no evaluation at {out}: it has no config.json")
-    configuration: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return {"noise": "gaussian", "categories": {}, **configuration}

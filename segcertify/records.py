@@ -13,21 +13,26 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from segcertify import metrics
+from segcertify.arrays import IntArray
+from segcertify.data import Scene
 from segcertify.errors import InputError
 
-Kind = Literal["base", "certified", "radius"]
+Kind = Literal["base", "attacked", "certified", "radius"]
 
 
 @dataclass(frozen=True)
 class Record:
     """One scene under one setting.
 
-    ``kind`` is "base" (the model without noise, one pass), "certified" (labels
-    at one tau and correction) or "radius" (how many components are right by
-    agreement count, for curves over all radii). ``confusion`` is a plain
-    confusion matrix over valid components, ``correct`` the counts of "radius".
-    ``components`` and ``abstained`` count all components, valid or not, and
-    ``N`` those tested. ``category`` is what a cloud shows, where that is known.
+    ``kind`` is "base" (the model without noise, one pass), "attacked" (the same
+    at the worst input that was found within ``radius``; with a sigma the smoothed
+    model, asked with n draws), "certified" (labels at one tau and correction) or
+    "radius" (how many components are right by agreement count, for curves over
+    all radii). ``confusion`` is a plain confusion matrix over valid components,
+    ``correct`` the counts of "radius". ``components`` and ``abstained`` count all
+    components, valid or not, and ``N`` those tested. ``category`` is what a cloud
+    shows, where that is known.
     """
 
     id: str
@@ -50,6 +55,19 @@ class Record:
     def line(self) -> str:
         """This record as one line of JSON, without what is empty."""
         return json.dumps({name: value for name, value in asdict(self).items() if value is not None})
+
+
+def scored(scene: Scene, kind: Kind, labels: IntArray, *, classes: int) -> Record:
+    """The record of a scene whose components got these labels."""
+    confusion = metrics.confusion(labels, scene.target, scene.valid, classes=classes)
+    return Record(
+        scene.id,
+        kind,
+        components=scene.target.size,
+        valid=int(scene.valid.sum()),
+        category=scene.category or None,
+        confusion=metrics.to_plain(confusion),
+    )
 
 
 class RecordFile:

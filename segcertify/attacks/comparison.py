@@ -13,6 +13,7 @@ from segcertify.attacks.shifts import pgd
 from segcertify.attacks.smoothed import Recount, attack_smoothed, recount
 from segcertify.certificate import Certificate
 from segcertify.errors import InputError, require_positive
+from segcertify.progress import Advance
 from segcertify.segmenter import Segmenter, is_random, predict
 
 
@@ -64,7 +65,7 @@ def compare(
     restarts: int = 1,
     draws: int = 8,
     seed: int = 0,
-    progress: bool | None = None,
+    progress: bool | Advance | None = None,
 ) -> Comparison:
     """Attack two base models on one image x, and the smoothed model of ``robust`` that a certificate is about.
 
@@ -72,6 +73,7 @@ def compare(
     they say without attack; the smoothed model away from its certified labels, in a
     fifth of the steps, each with ``draws`` noisy copies. At all three inputs the
     smoothed model is asked again with as many fresh draws as the certificate took.
+    A certificate that abstains everywhere leaves nothing to attack: then x stays as it is.
     """
     if certificate.norm != "l2":
         raise InputError(f"a comparison is in the l2 norm, but the certificate is in {certificate.norm!r}")
@@ -81,40 +83,49 @@ def compare(
         return recount(robust, found, certificate, n=certificate.n, seed=seed + 1, progress=progress)
 
     def attacked(model: Segmenter) -> Attacked:
-        clean = _labels(model, x)
-        goal = clean if target is None else target
-        labels = torch.from_numpy(np.asarray(goal, np.int64))[None]
-        found = pgd(
-            model,
-            x[None],
-            labels,
-            L2(radius),
-            valid=labels >= 0,
-            steps=steps,
-            loss=loss,
-            restarts=restarts,
-            seed=seed,
+        found = attack_base(
+            model, x, target=target, radius=radius, steps=steps, loss=loss, restarts=restarts, seed=seed,
             progress=progress,
-        ).x[0]
-        return Attacked(found.cpu().numpy(), clean, _labels(model, found), again(found))
+        )  # fmt: skip
+        return Attacked(found.cpu().numpy(), base_labels(model, x), base_labels(model, found), again(found))
 
     before = attacked(non_robust), attacked(robust)
-    found = attack_smoothed(
-        robust,
-        x,
-        certificate,
-        radius=radius,
-        draws=draws,
-        steps=max(1, steps // 5),
-        loss=loss,
-        restarts=restarts,
-        seed=seed,
-        progress=progress,
-    ).x[0]
+    found = x
+    if certificate.certified:
+        found = attack_smoothed(
+            robust, x, certificate, radius=radius, draws=draws, steps=smoothed_steps(steps), loss=loss,
+            restarts=restarts, seed=seed, progress=progress,
+        ).x[0]  # fmt: skip
     votes, clean = again(found), again(x)
     return Comparison(*before, Attacked(found.cpu().numpy(), clean.labels, votes.labels, votes), certificate, radius)
 
 
-def _labels(model: Segmenter, x: torch.Tensor) -> IntArray:
+def attack_base(
+    model: Segmenter,
+    x: torch.Tensor,
+    *,
+    radius: float,
+    target: IntArray | None = None,
+    steps: int = 100,
+    loss: str = "cross-entropy",
+    restarts: int = 1,
+    seed: int = 0,
+    progress: bool | Advance | None = None,
+) -> torch.Tensor:
+    """The input that `pgd` finds for a base model within an l2 radius of one x, as in `compare`."""
+    goal = base_labels(model, x) if target is None else target
+    labels = torch.from_numpy(np.asarray(goal, np.int64))[None]
+    return pgd(
+        model, x[None], labels, L2(radius), valid=labels >= 0, steps=steps, loss=loss, restarts=restarts, seed=seed,
+        progress=progress,
+    ).x[0]  # fmt: skip
+
+
+def base_labels(model: Segmenter, x: torch.Tensor) -> IntArray:
     """A base model's labels of one input."""
     return predict(model, x[None], [0] if is_random(model) else None)[0].cpu().numpy()
+
+
+def smoothed_steps(steps: int) -> int:
+    """The steps of the attack on the smoothed model, each of which asks many draws."""
+    return max(1, steps // 5)

@@ -1,12 +1,17 @@
-"""The picture of a comparison: the paper's Figure 1 with both base models."""
+"""Pictures of comparisons: the paper's Figure 1 with both base models, and rows of several images."""
 
 from __future__ import annotations
 
+import io
+import math
 from collections.abc import Sequence
-from textwrap import wrap
+from dataclasses import dataclass
+from textwrap import fill, wrap
+from typing import Literal
 
 import numpy as np
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -58,23 +63,105 @@ def attack_figure(
     FigureCanvasAgg(figure)
     grid = figure.subplots(2, 3)
     for axes, (title, image) in zip(grid.flat, panels.items(), strict=True):
-        axes.imshow(image, interpolation="nearest")
+        _show(axes, image)
         axes.set_title(title, fontsize=14)
-        axes.set_xticks([])
-        axes.set_yticks([])
     for axes, each in zip(grid[1, :2], (attacked, comparison.robust), strict=True):
         if each.flipped:
             axes.contour(each.clean != each.labels, levels=[0.5], colors="black", linewidths=1.5)
-    _legend(figure, TINT * table + (1 - TINT) * grey.mean(), names, present=np.unique(np.stack(maps)))
+    handles = _handles(TINT * table + (1 - TINT) * grey.mean(), names, present=np.unique(np.stack(maps)))
+    handles.append(Line2D([], [], color="black", label="around what the attack flipped"))
+    _legend(figure, handles, "outside lower center")
     claim = certificate.claim_about("the pixels that are not white in the last panel")
     figure.suptitle("\n".join(wrap(claim, 120)), fontsize=13)
     return figure
 
 
-def _legend(figure: Figure, table: Colours, names: Sequence[str], *, present: IntArray) -> None:
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One image under attack: the attacked image (3, height, width) and labels (height, width), negative for none.
+
+    ``captions`` stand below the panels, one for each of `COLUMNS`.
+    """
+
+    attacked: Array
+    target: IntArray
+    non_robust: IntArray
+    robust: IntArray
+    certified: IntArray
+    captions: tuple[str, ...]
+
+    @property
+    def maps(self) -> tuple[IntArray, ...]:
+        """The labels, in the order of the columns."""
+        return self.target, self.non_robust, self.robust, self.certified
+
+
+COLUMNS = ("attacked image", "ground truth", "attacked: non-robust", "attacked: robust base", "certified")
+
+
+def rows_figure(rows: Sequence[Row], *, colours: Colours, names: Sequence[str], source: str) -> Figure:
+    """A row for each image, a column for each of `COLUMNS`; ``source`` says where the images come from.
+
+    Made to be read at a width of 800 pixels.
+    """
+    light = float(np.mean([row.attacked.mean() for row in rows]))
+    present = np.unique(np.concatenate([labels.ravel() for row in rows for labels in row.maps]))
+    handles = _handles(TINT * colours + (1 - TINT) * light, names, present=present)
+    width = 12 / len(COLUMNS) - 0.1
+    heights = [width * min(1.0, row.target.shape[0] / row.target.shape[1]) + 0.33 for row in rows]
+    around = 0.75 + 0.3 * math.ceil(len(handles) / _columns(handles))
+    figure = Figure(figsize=(12, sum(heights) + around))
+    figure.set_layout_engine("constrained", h_pad=0.04, w_pad=0.02, hspace=0, wspace=0)
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(len(rows), len(COLUMNS), squeeze=False, height_ratios=heights)
+    for line, row in zip(grid, rows, strict=True):
+        grey, photograph = row.attacked.mean(0), np.clip(row.attacked.transpose(1, 2, 0), 0, 1)
+        images = [photograph, *(tinted(grey, labels, colours) for labels in row.maps)]
+        for axes, image, caption in zip(line, images, row.captions, strict=True):
+            _show(axes, image)
+            axes.set_xlabel(fill(caption, 26), fontsize=12, labelpad=3)
+    for axes, title in zip(grid[0], COLUMNS, strict=True):
+        axes.set_title(title, fontsize=14)
+    _legend(figure, handles, "outside upper center")
+    figure.supxlabel(source, fontsize=11)
+    return figure
+
+
+def jpeg(figure: Figure, *, largest: int = 400_000) -> bytes:
+    """The figure as a JPEG file of at most so many bytes where a quality of 30 allows it."""
+    for quality in range(90, 20, -10):
+        content = io.BytesIO()
+        figure.savefig(content, format="jpeg", dpi=100, pil_kwargs={"quality": quality, "optimize": True})
+        if content.tell() <= largest:
+            break
+    return content.getvalue()
+
+
+def _show(axes: Axes, image: Array) -> None:
+    axes.imshow(image, interpolation="nearest")
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def _handles(table: Colours, names: Sequence[str], *, present: IntArray) -> list[Artist]:
     """The names of the classes that are to be seen, and of the abstentions."""
     shown = [c for c in present if 0 <= c < len(names)]
     handles: list[Artist] = [Patch(facecolor=tuple(table[c]), edgecolor="black", label=names[c]) for c in shown]
     handles.append(Patch(facecolor="white", edgecolor="black", label="nothing is known or promised"))
-    handles.append(Line2D([], [], color="black", label="around what the attack flipped"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 8), frameon=False, fontsize=14)
+    return handles
+
+
+def _legend(
+    figure: Figure, handles: Sequence[Artist], place: Literal["outside upper center", "outside lower center"]
+) -> None:
+    figure.legend(handles=handles, loc=place, ncols=_columns(handles), frameon=False, fontsize=14)
+
+
+def _columns(handles: Sequence[Artist]) -> int:
+    """How many columns of a legend fit into 12 inches; it fills them one after the other."""
+    lengths = [len(str(handle.get_label())) for handle in handles]
+
+    def inches(columns: int) -> float:
+        return sum(0.93 + 0.113 * int(column.max()) for column in np.array_split(lengths, columns))
+
+    return max((columns for columns in range(2, len(handles) + 1) if inches(columns) <= 12), default=1)

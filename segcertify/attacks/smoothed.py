@@ -68,7 +68,7 @@ def attack_smoothed(
         step_size=step_size,
         loss=loss,
         restarts=restarts,
-        copies=_Copies(noise, draws, require_integer("batch_size", batch_size or draws), seed),
+        copies=Copies(noise, draws, require_integer("batch_size", batch_size or draws), seed),
         seed=seed,
         progress=progress,
     )
@@ -119,7 +119,7 @@ def recount(
 
 
 @dataclass(frozen=True)
-class _Copies:
+class Copies:
     """Noisy copies of a batch of one, differentiable in it."""
 
     noise: Noise
@@ -142,12 +142,18 @@ class _Copies:
 
 def threat_of(certificate: Certificate, radius: float, x: torch.Tensor, box: Box | None) -> Threat:
     """What the certificate claims to withstand, within a radius."""
-    noise = certificate.noise
+    return noise_threat(certificate.noise, radius, x, norm=certificate.norm, box=box)
+
+
+def noise_threat(
+    noise: Noise, radius: float, x: torch.Tensor, *, norm: str | None = None, box: Box | None = (0.0, 1.0)
+) -> Threat:
+    """What certificates of a noise speak of, within a radius and in a norm (its own by default)."""
     if isinstance(noise, AxisRotation):
         return Turns(radius, noise.axis, noise.vectors)
     if isinstance(noise, Rotation):
         return Turns(radius, None, noise.vectors)
-    ball = ball_of(certificate.norm, radius)
+    ball = ball_of(norm or noise.norm, radius)
     if isinstance(noise, Gaussian) and noise.channels is not None:
         free = torch.zeros_like(x)
         free.index_fill_(noise.axis, torch.tensor(noise.channels, device=x.device), 1)

@@ -23,6 +23,7 @@ for command in (
     sets.evaluate,
     sets.report,
     train.train,
+    train.join,
 ):
     app.command()(command)
 app.add_typer(reproduce.app, name="reproduce")

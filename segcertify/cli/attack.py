@@ -147,6 +147,8 @@ def _verdict(found: Comparison) -> str:
     if found.radius > certificate.radius:
         proved = radius_text(certificate.radius, 4)
         return f"The attacks went beyond the certified radius of {proved}: there nothing is promised."
+    if not certificate.certified:
+        return "Nothing is certified: there was nothing to attack in the smoothed model."
     if not moved:
         return "No certified pixel of the smoothed model moved, under any of the three attacks."
     if not refuted:

@@ -152,6 +152,66 @@ def bundled(
     print_files(run(name, scenes, out=place, device=chosen_device(device), seed=seed))
 
 
+@app.command()
+def attacks(
+    name: Annotated[
+        str | None, typer.Argument(help="A model that ships with segcertify, such as pets, with its non-robust twin.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="The spec of images that the models were not trained on.")] = None,
+    model: Annotated[str | None, typer.Option(help="The spec of the robust model, in place of NAME.")] = None,
+    non_robust: Annotated[
+        str | None, typer.Option(help="The spec of the non-robust model, in place of a twin.")
+    ] = None,
+    example: Annotated[list[str] | None, typer.Option(help="The id of an image to show, hand-picked.")] = None,
+    random: Annotated[int, typer.Option(help="How many more images the seed chooses.")] = 0,
+    radius: Annotated[
+        list[float] | None, typer.Option(help="l2 radii beyond the certified R; 2 R and 4 R by default.")
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Steps of each attack on a base model.")] = 100,
+    seed: Annotated[int, typer.Option(help="Fixes the choice at random, all noise and the attacks.")] = 0,
+    device: Device = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; the same command resumes.")] = None,
+    render: Annotated[Path | None, typer.Option(help="Only write the page of the results.json in this folder.")] = None,
+) -> None:
+    """The appendix's further examples: attacked images beside what is certified."""
+    from segcertify.reproduce import attack_results
+
+    if render is not None:
+        print_files([attack_results.render(render)])
+        return
+    if data is None:
+        raise InputError("name the images: --data 'pets:FOLDER?split=val', or a folder of results: --render FOLDER")
+    from segcertify.data import load
+    from segcertify.reproduce.attacks import Plan, named, run
+
+    robust, other = _models(name, model, non_robust)
+    plan = Plan(named(robust), named(other), tuple(example or ()), random, steps=steps, seed=seed)
+    plan = replace(plan, radii=tuple(radius)) if radius else plan
+    scenes, device = load(data), chosen_device(device)
+    plan.chosen(scenes)  # a bad choice is found before the models are read
+    place = folder(out or Path("reproduce") / "attacks" / (name or scenes.name.partition("/")[0]))
+    models = ready_model(robust, device), ready_model(other, device)
+    print_files(run(*models, scenes, plan, out=place, device=device))
+
+
+def _models(name: str | None, model: str | None, non_robust: str | None) -> tuple[str, str]:
+    """The specs of the robust and the non-robust model; a name stands for a bundled model and its twin."""
+    from segcertify.models import bundled
+    from segcertify.reproduce.bundled import TWIN
+
+    ships = [each for each in bundled() if each + TWIN in bundled()]
+    if name is not None and name not in ships and (model is None or non_robust is None):
+        raise InputError(
+            f"no model {name!r} with a non-robust twin ships with segcertify: there are {', '.join(ships)}; "
+            "name others with --model and --non-robust"
+        )
+    if name is None and (model is None or non_robust is None):
+        raise InputError(
+            f"name two models: a bundled one ({', '.join(ships)}) brings its twin, or --model and --non-robust"
+        )
+    return model or f"{name}", non_robust or f"{name}{TWIN}"
+
+
 def _table(name: str) -> Callable[..., None]:
     """The command that runs one of the paper's tables."""
 

@@ -26,7 +26,7 @@ from segcertify.cli.printing import print_files, print_table
 from segcertify.errors import InputError
 
 if TYPE_CHECKING:
-    from segcertify.evaluation import Setting
+    from segcertify.evaluation import Attacker, Setting
 
 
 def evaluate(
@@ -49,17 +49,35 @@ def evaluate(
     device: Device = None,
     batch_size: BatchSize = None,
     precision: Precision = "fp32",
+    attack: Annotated[
+        str | None, typer.Option(help="Also attack every scene, with this loss: cross-entropy, segpgd or cospgd.")
+    ] = None,
+    attack_radius: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="A radius to attack within; may be given several times. By default those certified, and twice and "
+            "four times the largest."
+        ),
+    ] = None,
+    attack_steps: Annotated[int | None, typer.Option(help="Steps of each attack; 100 by default.")] = None,
+    attack_restarts: Annotated[int | None, typer.Option(help="Random starts of each attack; 1 by default.")] = None,
+    attack_smoothed: Annotated[
+        int | None, typer.Option(help="Attack the smoothed model too (slow), and ask it with so many draws.")
+    ] = None,
     votes: Annotated[bool, typer.Option("--votes", help="Keep every scene's votes.")] = False,
     pictures: Annotated[
         bool, typer.Option("--pictures", help="Keep pictures of every scene; of clouds also a page each.")
     ] = False,
     out: Annotated[Path, typer.Option(help="The run's folder; the same command resumes it.")] = Path("evaluation"),
 ) -> None:
-    """Certify a data set: records as JSON lines, tables and a figure. Run again to resume."""
+    """Certify a data set: records as JSON lines, tables and figures. Run again to resume."""
     from segcertify.data import load
     from segcertify.evaluation import evaluate
 
     claims = [parse_setting(text) for text in setting]
+    attacker = _attacker(
+        attack, radii=attack_radius, steps=attack_steps, restarts=attack_restarts, smoothed=attack_smoothed
+    )
     scenes = load(data).every(every)
     scenes = scenes if limit is None else scenes.limit(limit)
     device = chosen_device(device)
@@ -77,6 +95,7 @@ def evaluate(
         device=device,
         name=model,
         precision=precision,
+        attack=attacker,
         save_votes=votes,
         save_pictures=pictures,
     )
@@ -86,9 +105,9 @@ def evaluate(
 def report(
     run: Annotated[Path, typer.Argument(help="The folder of an evaluation.")],
 ) -> None:
-    """Tables (Markdown, LaTeX, CSV) and the radius figure of an evaluation, finished or not."""
+    """Tables (Markdown, LaTeX, CSV) and figures of an evaluation, finished or not."""
     from segcertify.pictures import save_figure
-    from segcertify.report.figures import radius_figure
+    from segcertify.report.figures import attacked_figure, radius_figure
     from segcertify.report.run import read_run
 
     finished = read_run(run)
@@ -97,9 +116,44 @@ def report(
     files = table.save(run / "report", "results") + finished.classes().save(run / "report", "classes")
     if (categories := finished.categories()) is not None:
         files += categories.save(run / "report", "categories")
-    figure = run / "report" / "radius.png"
-    save_figure(radius_figure(finished.curves(), finished.rows, title=finished.title), figure)
-    print_files([*files, figure])
+    curves, rows = finished.curves(), finished.rows
+    figures = {"radius": radius_figure(curves, rows, title=finished.title)}
+    if (attacked := finished.attacked()) is not None:
+        print_table(attacked)
+        files += attacked.save(run / "report", "attacked")
+        figures["attacked"] = attacked_figure(finished.standings, curves, rows, title=attacked.title)
+    for name, figure in figures.items():
+        files.append(run / "report" / f"{name}.png")
+        save_figure(figure, files[-1])
+    print_files(files)
+
+
+def _attacker(
+    loss: str | None,
+    *,
+    radii: list[float] | None,
+    steps: int | None,
+    restarts: int | None,
+    smoothed: int | None,
+) -> Attacker | None:
+    """The attacker that the options describe; None where there is none."""
+    from segcertify.evaluation import Attacker
+
+    if loss is None:
+        given = {"--attack-radius": radii, "--attack-steps": steps}
+        given |= {"--attack-restarts": restarts, "--attack-smoothed": smoothed}
+        alone = [name for name, value in given.items() if value is not None]
+        if alone:
+            raise InputError(f"{alone[0]} is for an attack, but there is none: add --attack cross-entropy")
+        return None
+    default = Attacker()
+    return Attacker(
+        loss,
+        tuple(radii or ()),
+        steps=default.steps if steps is None else steps,
+        restarts=default.restarts if restarts is None else restarts,
+        smoothed=default.smoothed if smoothed is None else smoothed,
+    )
 
 
 def parse_setting(text: str) -> Setting:

@@ -105,3 +105,16 @@ def train(
         return
     console.print(f"trained: use it as [bold]trained:{escape(str(path))}[/]", soft_wrap=True)
     print_files([path, *(out / name for name in ("model.md", "log.csv", "loss.png"))])
+
+
+def join(
+    models: Annotated[list[Path], typer.Argument(help="Files that train wrote, of the same classes.")],
+    flip: Annotated[bool, typer.Option("--flip", help="Each member also sees the mirrored image.")] = False,
+    half: Annotated[bool, typer.Option("--half", help="Write the weights in half precision.")] = False,
+    out: Annotated[Path, typer.Option(help="The ensemble's file.")] = Path("ensemble.safetensors"),
+) -> None:
+    """Make one model of several, the mean of their class probabilities: noise moves it less than any of them."""
+    from segcertify.models import join
+
+    path = join(models, out, flip=flip, half=half)
+    console.print(f"joined: use it as [bold]trained:{escape(str(path))}[/]", soft_wrap=True)

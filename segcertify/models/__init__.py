@@ -3,6 +3,7 @@
 from segcertify.models.adapters import adapt
 from segcertify.models.card import Card, card_of, read_card, save_model
 from segcertify.models.checkpoint import load_state
+from segcertify.models.ensemble import Ensemble
 from segcertify.models.exported import load_pt2, load_torchscript
 from segcertify.models.families import new
 from segcertify.models.hrnet import HRNet, load_hrnet
@@ -15,10 +16,11 @@ from segcertify.models.pointnet2 import PointNet2, load_pointnet2
 from segcertify.models.precision import with_precision
 from segcertify.models.spec import load
 from segcertify.models.start import start_from
-from segcertify.models.trained import bundled, load_bundled, load_trained
+from segcertify.models.trained import bundled, join, load_bundled, load_trained
 
 __all__ = [
     "Card",
+    "Ensemble",
     "HRNet",
     "Lite",
     "MultiScale",
@@ -27,6 +29,7 @@ __all__ = [
     "adapt",
     "bundled",
     "card_of",
+    "join",
     "load",
     "load_bundled",
     "load_hrnet",

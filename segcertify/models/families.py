@@ -12,6 +12,7 @@ from typing import Any
 from torch import nn
 
 from segcertify.errors import InputError, require_integer
+from segcertify.models.ensemble import Ensemble
 from segcertify.models.factory import make
 from segcertify.models.hrnet import W18_SMALL_V2, W48, Architecture, HRNet
 from segcertify.models.lite import Lite
@@ -23,6 +24,8 @@ HRNETS = {"w48": W48, "w18": replace(W48, width=18), "w18-small-v2": W18_SMALL_V
 LARGEST = 10_000
 """No description may ask for a larger number: one from a damaged file would take all memory or time."""
 
+LARGEST_ENSEMBLE = 100
+
 RESERVED = ("weights", "scale", *NORMALISATION)
 """Options that `load` keeps for itself, so that no factory can have them."""
 
@@ -31,7 +34,7 @@ def new(spec: str, *, classes: int) -> nn.Module:
     """A network of that many classes with fresh weights, to be trained.
 
     ========================= ==========================================================================
-    ``lite``                  EfficientNet-Lite0 with a decoder, ``?width=`` its channels
+    ``lite``                  EfficientNet-Lite0 with a decoder, ``?width=`` its channels, ``?stride=16`` shorter
     ``hrnet``                 HRNetV2-W48; ``?width=18&blocks=2&modules=1,3,2`` are others
     ``hrnet:w18-small-v2``    a named HRNetV2: w48, w18, w18-small-v2
     ``pointnet2``             PointNet++ for parts of shapes; ``?normals=false`` for points without normals
@@ -58,10 +61,13 @@ def describe(model: nn.Module, spec: str = "") -> dict[str, Any]:
         sizes = asdict(model.architecture) | {"modules": list(model.architecture.modules)}
         return {"family": "hrnet", **sizes, **_normalisation(model.normalise)}
     if type(model) is Lite:
-        return {"family": "lite", "classes": model.classes, "width": model.width, **_normalisation(model.normalise)}
+        sizes = {"classes": model.classes, "width": model.width, "stride": model.stride}
+        return {"family": "lite", **sizes, **_normalisation(model.normalise)}
     if type(model) is PointNet2:
         sizes = {"normals": model.normals, "categories": model.categories, "parts": model.parts}
         return {"family": "pointnet2", **sizes}
+    if type(model) is Ensemble:
+        return {"family": "ensemble", "flip": model.flip, "members": [describe(member) for member in model.members]}
     if parts(spec)[0] == "python":
         return {"family": "python", "spec": spec}
     raise InputError(
@@ -107,15 +113,24 @@ def _build_hrnet(
     return HRNet(Architecture(width, classes, blocks, counts), mean=mean, std=std)  # type: ignore[arg-type]
 
 
-def _build_lite(*, classes: int, width: int, mean: list[float], std: list[float]) -> Lite:
+def _build_lite(*, classes: int, width: int, mean: list[float], std: list[float], stride: int = 32) -> Lite:
     """A Lite network from its description."""
-    return Lite(_bounded("classes", classes), _bounded("width", width), mean=mean, std=std)
+    return Lite(_bounded("classes", classes), _bounded("width", width), stride, mean=mean, std=std)
 
 
 def _build_pointnet2(*, normals: bool, categories: int, parts: int) -> PointNet2:
     """A PointNet++ from its description."""
     sizes = {"categories": _bounded("categories", categories), "parts": _bounded("parts", parts)}
     return PointNet2(normals=normals, **sizes)
+
+
+def _build_ensemble(*, flip: bool, members: list[Mapping[str, Any]]) -> Ensemble:
+    """An ensemble from its members' descriptions; none is an ensemble itself."""
+    if not isinstance(members, list) or len(members) > LARGEST_ENSEMBLE:
+        raise InputError(f"members must be a list of at most {LARGEST_ENSEMBLE} descriptions, but got {members!r}")
+    if any(member.get("family") == "ensemble" for member in members):
+        raise InputError("a member of an ensemble must not be an ensemble: name all members in one list")
+    return Ensemble([build(member) for member in members], flip=flip)
 
 
 def _bounded(name: str, value: int) -> int:
@@ -148,8 +163,8 @@ def _new_lite(target: str, options: Options, classes: int) -> nn.Module:
     """A fresh Lite network."""
     if target:
         raise InputError(f"there is one lite network, but got lite:{target}: write lite, or lite?width=64")
-    width = integer(options, "width")
-    return Lite(classes) if width is None else Lite(classes, width)
+    width, stride = integer(options, "width"), integer(options, "stride")
+    return Lite(classes, 96 if width is None else width, 32 if stride is None else stride)
 
 
 def _new_pointnet2(target: str, options: Options, classes: int) -> nn.Module:
@@ -187,6 +202,7 @@ _BUILD: dict[str, Callable[..., nn.Module]] = {
     "lite": _build_lite,
     "hrnet": _build_hrnet,
     "pointnet2": _build_pointnet2,
+    "ensemble": _build_ensemble,
 }
 
 _NEW: dict[str, Callable[[str, Options, int], nn.Module]] = {

@@ -46,28 +46,43 @@ STAGES = (
     Stage(4, 5, 2, 6, 192),
     Stage(1, 3, 1, 6, 320),
 )
-SKIPS = (1, 2, 4)
-"""Stages whose output the decoder takes: the last ones at strides 4, 8 and 16."""
+DEPTHS = {16: 5, 32: 7}
+"""How many stages bring the features to a stride."""
+
+SKIPS = {4: 1, 8: 2, 16: 4}
+"""The stages whose output the decoder takes: the last ones at strides 4, 8 and 16."""
 
 
 class Lite(nn.Module):
     """EfficientNet-Lite0 whose features are brought back to a quarter of the resolution, for segmentation.
+
+    ``stride`` 16 leaves the encoder's last two stages out: a third of the weights.
 
     >>> Lite(classes=3).eval()(torch.zeros(1, 3, 64, 90)).shape
     torch.Size([1, 3, 16, 23])
     """
 
     def __init__(
-        self, classes: int, width: int = 96, *, mean: Sequence[float] = MEAN, std: Sequence[float] = STD
+        self,
+        classes: int,
+        width: int = 96,
+        stride: int = 32,
+        *,
+        mean: Sequence[float] = MEAN,
+        std: Sequence[float] = STD,
     ) -> None:
         super().__init__()
+        if stride not in DEPTHS:
+            raise InputError(f"Lite's stride must be 16 or 32, but got {stride!r}")
         self.classes, self.width = require_integer("classes", classes), require_integer("width", width)
+        self.stride = stride
         self.normalise = Normalise(mean, std)
-        self.encoder = Encoder()
-        self.context = Context(STAGES[-1].channels, 2 * width)
+        self.encoder = Encoder(DEPTHS[stride])
+        self.context = Context(STAGES[DEPTHS[stride] - 1].channels, 2 * width)
+        self.skips = [stage for at, stage in reversed(SKIPS.items()) if at < stride]
         self.decoder = nn.ModuleList()
-        inputs = 2 * width
-        for stage, outputs in zip(reversed(SKIPS), (2 * width, 3 * width // 2, width), strict=True):
+        inputs, widths = 2 * width, (2 * width, 3 * width // 2, width)
+        for stage, outputs in zip(self.skips, widths[-len(self.skips) :], strict=True):
             self.decoder.append(Join(inputs, STAGES[stage].channels, outputs))
             inputs = outputs
         self.head = nn.Conv2d(inputs, classes, 1)
@@ -78,21 +93,21 @@ class Lite(nn.Module):
             raise InputError(f"Lite takes RGB images (B, 3, H, W), but got shape {tuple(batch.shape)}")
         features = self.encoder(self.normalise(batch))
         x = self.context(features[-1])
-        for join, stage in zip(self.decoder, reversed(SKIPS), strict=True):
+        for join, stage in zip(self.decoder, self.skips, strict=True):
             x = join(x, features[stage])
         return self.head(x)  # type: ignore[no-any-return]
 
 
 class Encoder(nn.Module):
-    """EfficientNet-Lite0 up to its last stage; names and shapes are those of the public weights, less underscores."""
+    """The first stages of EfficientNet-Lite0; names and shapes are those of the public weights, less underscores."""
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int = len(STAGES)) -> None:
         super().__init__()
         self.conv_stem, self.bn0 = SameConv(3, STEM, 3, stride=2), _norm(STEM)
         self.blocks = nn.ModuleList()
         self.ends = []  # the number of blocks up to the end of each stage
         channels = STEM
-        for stage in STAGES:
+        for stage in STAGES[:depth]:
             for repeat in range(stage.repeats):
                 self.blocks.append(Block(channels, stage, stride=stage.stride if repeat == 0 else 1))
                 channels = stage.channels
@@ -175,15 +190,16 @@ class Join(nn.Module):
         return self.merge(torch.cat([coarse, fine], 1))  # type: ignore[no-any-return]
 
 
-def imagenet_encoder(state: State) -> State | None:
+def imagenet_encoder(state: State, depth: int = len(STAGES)) -> State | None:
     """The weights of an `Encoder` in the public ImageNet weights of EfficientNet-Lite0; None if it holds others."""
     if "_conv_stem.weight" not in state.tensors:
         return None
-    heads = ("_conv_head.", "_bn1.", "_fc.")
+    blocks = range(sum(stage.repeats for stage in STAGES[:depth]), sum(stage.repeats for stage in STAGES))
+    beyond = ("_conv_head.", "_bn1.", "_fc.", *(f"_blocks.{block}." for block in blocks))
     tensors = {
         ".".join(part.removeprefix("_") for part in name.split(".")): tensor
         for name, tensor in state.tensors.items()
-        if not name.startswith(heads)
+        if not name.startswith(beyond)
     }
     return State(state.path, tensors)
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from segcertify.errors import InputError
 from segcertify.models.checkpoint import fill, require_finite_weights
-from segcertify.models.lite import Lite, imagenet_encoder
+from segcertify.models.lite import DEPTHS, Lite, imagenet_encoder
 from segcertify.models.trained import read_weights
 
 LOG = logging.getLogger("segcertify")
@@ -34,7 +34,7 @@ def start_from(model: nn.Module, path: str | os.PathLike[str]) -> tuple[str, ...
     shape: a network trained on other classes keeps all but its last layer.
     """
     state = read_weights(path).state
-    if isinstance(model, Lite) and (encoder := imagenet_encoder(state)) is not None:
+    if isinstance(model, Lite) and (encoder := imagenet_encoder(state, DEPTHS[model.stride])):
         fill(model.encoder, encoder)
         return tuple(name for name in model.state_dict() if not name.startswith("encoder."))
     own = model.state_dict()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
+from segcertify import __version__
 from segcertify.errors import InputError
-from segcertify.models.card import Card, read_model
+from segcertify.models.card import Card, card_of, read_model, save_model
 from segcertify.models.checkpoint import State, fill, load_state
-from segcertify.models.families import build
+from segcertify.models.ensemble import Ensemble
+from segcertify.models.families import build, describe
 from segcertify.models.normalisation import Normalise
 
 FOLDER = files("segcertify.models") / "bundled"
@@ -37,10 +41,50 @@ def load_trained(path: str | os.PathLike[str]) -> nn.Module:
             model = build(card.architecture)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    if "mean" in card.architecture:
-        model.normalise = Normalise(card.architecture["mean"], card.architecture["std"])
+    _normalise(model, card.architecture)
     put(model, Saved(state, card))
     return model
+
+
+def _normalise(model: nn.Module, architecture: Mapping[str, Any]) -> None:
+    """Mean and std as described: they are no weights, so a network built without memory lacks them."""
+    if isinstance(model, Ensemble):
+        for member, described in zip(model.members, architecture["members"], strict=True):
+            _normalise(member, described)
+    if "mean" in architecture:
+        model.normalise = Normalise(architecture["mean"], architecture["std"])
+
+
+def join(
+    paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str], *, flip: bool = False, half: bool = False
+) -> Path:
+    """Write an ensemble of models that were trained on the same classes as one model, whose card names all of them."""
+    members = [load_trained(path) for path in paths]
+    cards = [card for member in members if (card := card_of(member)) is not None]
+    for path, card in zip(paths, cards, strict=True):
+        if (card.classes, card.colours) != (cards[0].classes, cards[0].colours):
+            raise InputError(f"{path} has other classes than {paths[0]}: an ensemble's members label alike")
+    ensemble = Ensemble(members, flip=flip)
+    card = Card(
+        architecture=describe(ensemble),
+        classes=cards[0].classes,
+        colours=cards[0].colours,
+        data=_together(card.data for card in cards),
+        objective=_together(card.objective for card in cards),
+        sigma=tuple(sorted({sigma for card in cards for sigma in card.sigma})),
+        recipe={"members": [card.recipe for card in cards]},
+        metrics={},
+        licence=_together(card.licence for card in cards),
+        date=max(card.date for card in cards),
+        version=__version__,
+    )
+    save_model(out, ensemble, card, half=half)
+    return Path(out)
+
+
+def _together(texts: Iterable[str]) -> str:
+    """Different texts, each once."""
+    return "; ".join(dict.fromkeys(texts))
 
 
 def bundled() -> list[str]:

@@ -1,15 +1,18 @@
-"""Figures of an evaluation: certified accuracy against the radius."""
+"""Figures of an evaluation: accuracy against the radius, certified and under attack."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from segcertify.report.attacked import Standing, proves
 from segcertify.report.summary import Curve, Row
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
+GREY = "#555555"
 
 RADII = {"l2": "l2 radius R", "angle": "rotation angle R in radians"}
 """What the radius of each norm is."""
@@ -22,33 +25,81 @@ def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, p
     """
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
-    colours = {curve.sigma: COLOURS[i % len(COLOURS)] for i, curve in enumerate(curves)}
-    for curve in curves:
-        label = f"sigma = {curve.sigma:g}, n = {curve.n}: all radii at once"
-        axes.step(curve.certified.radii, curve.certified.accuracy, where="pre", color=colours[curve.sigma], label=label)
+    colours = _colours(curve.sigma for curve in curves)
+    _draw_certified(axes, curves, rows, colours=colours, held="all radii at once")
     labelled = set()
     for row in rows:
-        if row.radius is not None and row.sigma in colours:
-            axes.plot(row.radius, row.accuracy, "o", color=colours[row.sigma], markersize=5)
-            if row.radius not in labelled:
-                text, at = f"{row.tau:g}", (row.radius, row.accuracy)
-                axes.annotate(text, at, xytext=(5, 4), textcoords="offset points", fontsize=7)
+        if row.radius is not None and row.sigma in colours and row.radius not in labelled:
+            text, at = f"{row.tau:g}", (row.radius, row.accuracy)
+            axes.annotate(text, at, xytext=(5, 4), textcoords="offset points", fontsize=7)
             labelled.add(row.radius)
     base = next((row for row in rows if row.sigma is None), None)
     if base is not None:
-        axes.axhline(base.accuracy, color="#555555", linestyle=":", linewidth=1, label="base model, no noise")
-    radius = RADII.get(curves[0].norm) if curves else None
-    axes.set_xlabel(f"{radius or 'radius R'} (dots: certificates at a fixed tau, its value beside)")
-    axes.set_ylabel("certified accuracy")
+        axes.axhline(base.accuracy, color=GREY, linestyle=":", linewidth=1, label="base model, no noise")
     if power > 1:
         axes.set_yscale(
             "function", functions=(lambda a: np.sign(a) * np.abs(a) ** power, lambda a: np.abs(a) ** (1 / power))
         )
         axes.set_yticks([0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+    axes.set_xlabel(f"{_radius(curves)} (dots: certificates at a fixed tau, its value beside)")
+    axes.set_ylabel("certified accuracy")
+    _finish(axes, title)
+    return figure
+
+
+def attacked_figure(found: Sequence[Standing], curves: Sequence[Curve], rows: Sequence[Row], *, title: str) -> Figure:
+    """Accuracy under attack, an upper bound, of the base model and the smoothed ones; and certified, a lower bound.
+
+    No attack brings a smoothed model into the area below its certified curve.
+    """
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    colours = _colours(dict.fromkeys(standing.sigma for standing in found if standing.sigma is not None))
+    base = {standing.radius: standing.base.accuracy for standing in found}
+    axes.plot(list(base), list(base.values()), "s--", color=GREY, markersize=4, label="base model under attack")
+    for sigma, colour in colours.items():
+        smoothed = {s.radius: s.smoothed.accuracy for s in found if s.sigma == sigma and s.smoothed}
+        if smoothed:
+            [line] = axes.plot(list(smoothed), list(smoothed.values()), "v--", color=colour, mfc="white", markersize=4)
+            line.set_label(f"sigma = {sigma:g}: smoothed model under attack")
+    certified = [row for row in rows if proves(row)]
+    _draw_certified(axes, curves, certified, colours=colours, held="certified, at all radii at once")
+    for curve in curves:
+        radii, accuracy, colour = curve.certified.radii, curve.certified.accuracy, colours[curve.sigma]
+        axes.fill_between(radii, accuracy, step="pre", color=colour, alpha=0.12, linewidth=0)
+    axes.set_xlabel(f"{_radius(curves)} (dots: certificates at a fixed tau)")
+    axes.set_ylabel("accuracy")
+    _finish(axes, title)
+    return figure
+
+
+def _colours(sigmas: Iterable[float]) -> dict[float, str]:
+    """A colour for each sigma."""
+    return {sigma: COLOURS[i % len(COLOURS)] for i, sigma in enumerate(sigmas)}
+
+
+def _draw_certified(
+    axes: Axes, curves: Sequence[Curve], rows: Sequence[Row], *, colours: Mapping[float, str], held: str
+) -> None:
+    """The curves, and the dots of the certificates at a fixed tau."""
+    for curve in curves:
+        label = f"sigma = {curve.sigma:g}, n = {curve.n}: {held}"
+        axes.step(curve.certified.radii, curve.certified.accuracy, where="pre", color=colours[curve.sigma], label=label)
+    for row in rows:
+        if row.radius is not None and row.sigma is not None and row.sigma in colours:
+            axes.plot(row.radius, row.accuracy, "o", color=colours[row.sigma], markersize=5)
+
+
+def _radius(curves: Sequence[Curve]) -> str:
+    """What the x axis is."""
+    return RADII.get(curves[0].norm, "radius R") if curves else "radius R"
+
+
+def _finish(axes: Axes, title: str) -> None:
+    """Limits, grid, legend and title."""
     axes.set_ylim(0, 1.02)
     axes.set_xlim(left=0)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
     axes.set_title(title, fontsize=11)
-    return figure

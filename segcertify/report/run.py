@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from segcertify.evaluation import NOISES, configuration_of
+from segcertify.configuration import NOISES, configuration_of
 from segcertify.records import Record, read_records
+from segcertify.report.attacked import Standing, attacked_table, standings
 from segcertify.report.summary import (
     Curve,
     Row,
@@ -37,7 +38,7 @@ class Run:
 
     @property
     def noise(self) -> str:
-        """The noise's name, a key of `segcertify.evaluation.NOISES` or a function's."""
+        """The noise's name, a key of `segcertify.configuration.NOISES` or a function's."""
         return str(self.configuration["noise"])
 
     @cached_property
@@ -58,6 +59,22 @@ class Run:
         if not self.rows[0].categories:
             return None
         return category_table(self.rows, title=f"By category: {self.title}")
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        """What attacks left at each radius, beside what is certified; none if nothing was attacked."""
+        return standings(self.records, self.rows, self.configuration["categories"])
+
+    def attacked(self) -> Table | None:
+        """The table of all radii that were attacked, if any."""
+        if not self.standings:
+            return None
+        return attacked_table(
+            self.standings,
+            title=f"Under attack: {self.title}",
+            alpha=self.configuration["alpha"],
+            attack=self.configuration["attack"],
+        )
 
     def curves(self) -> list[Curve]:
         """Certified accuracy against the radius; none for a noise that only a function knows."""

@@ -50,7 +50,12 @@ class Row:
         """The setting in words."""
         if self.sigma is None:
             return "base model, no noise"
-        return f"sigma={self.sigma:g}, n={self.n}, tau={self.tau:g}, {self.correction}"
+        return f"sigma={self.sigma:g}, {self.test}"
+
+    @property
+    def test(self) -> str:
+        """How its certificates were made, of whatever noise."""
+        return f"n={self.n}, tau={self.tau:g}, {self.correction}"
 
 
 def summarize(records: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> list[Row]:
@@ -60,15 +65,16 @@ def summarize(records: Sequence[Record], categories: Mapping[str, Sequence[int]]
     """
     groups: dict[tuple[object, ...], list[Record]] = {}
     for record in records:
-        if record.kind != "radius":
+        if record.kind in ("base", "certified"):
             key = (record.sigma, record.n, record.tau, record.correction)
             groups.setdefault(key, []).append(record)
     if not groups:
         raise InputError("no records to summarize: the evaluation has finished no scene yet")
-    return [_row(group, categories) for group in groups.values()]
+    return [row_of(group, categories) for group in groups.values()]
 
 
-def _row(group: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> Row:
+def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> Row:
+    """One setting's records, a row."""
     matrices = [metrics.from_plain(record.confusion or {}) for record in group]
     pooled = np.sum(matrices, axis=0)
     first = group[0]
@@ -104,7 +110,7 @@ def results_table(rows: Sequence[Row], *, title: str, alpha: float) -> Table:
     )  # fmt: skip
     body = []
     for row in rows:
-        *means, worst = _forms(row)
+        *means, worst = iou_forms(row)
         body.append(
             (
                 row.label,
@@ -133,7 +139,7 @@ SHAPE_NOTE = (
 )
 
 
-def _forms(row: Row) -> tuple[float, float, float]:
+def iou_forms(row: Row) -> tuple[float, float, float]:
     """Two means of the IoU and the worst case."""
     if not row.categories:
         return row.miou_per_image, row.miou_pooled, row.miou_worst_case

@@ -38,9 +38,6 @@ from segcertify.training.turning import turn
 MODEL, RECIPE, STATE = "model.safetensors", "recipe.json", "resume.safetensors"
 """The files in a run's folder: the finished model, the settings, the state of an unfinished run."""
 
-ENET = 1.02
-"""The constant in the class weights of [Paszke2016]."""
-
 
 @dataclass(frozen=True)
 class Every:
@@ -271,7 +268,7 @@ def _card(
 def _class_weights(pool: Pool, recipe: Recipe) -> torch.Tensor | None:
     if recipe.class_weights == "none":
         return None
-    weights = 1 / torch.log(ENET + frequencies(pool))
+    weights = 1 / torch.log(recipe.log_offset + frequencies(pool))
     return (weights / weights.mean()).float().to(pool.targets.device)
 
 

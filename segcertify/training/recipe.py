@@ -52,7 +52,8 @@ class Recipe:
     rotate: float = _setting(0.0, "Largest random rotation, in degrees.")
     flip: bool = _setting(True, "Mirror half of the crops.")
     colour: float = _setting(0.5, "Strength of random gamma, saturation, contrast, brightness and tint; 0 for none.")
-    class_weights: str = _setting("none", "none, or log: 1 / ln(1.02 + frequency) [Paszke2016].")
+    class_weights: str = _setting("none", "none, or log: 1 / ln(c + frequency) [Paszke2016].")
+    log_offset: float = _setting(1.02, "The c of log, above 1; larger is milder.")
     ohem: float = _setting(1.0, "The part of the pixels, the hardest, that count.")
     precision: str = _setting("bf16", "bf16 (autocast) or fp32.")
     seed: int = _setting(0, "Fixes everything random.")
@@ -124,5 +125,7 @@ class Recipe:
         for name in ("warmup", "ema", "momentum"):
             if getattr(self, name) >= 1:
                 raise InputError(f"{name} must be below 1, but got {getattr(self, name)!r}")
+        if require_finite("log_offset", self.log_offset) <= 1:
+            raise InputError(f"log_offset must be above 1, such as 1.02, but got {self.log_offset!r}")
         if self.ohem > 1:
             raise InputError(f"ohem must be at most 1, all pixels, but got {self.ohem!r}")

@@ -13,6 +13,7 @@ from PIL import Image
 import segcertify as sc
 from segcertify.attacks.comparison import compare
 from segcertify.attacks.picture import attack_figure
+from segcertify.cli.attack import _verdict
 from segcertify.segmenter import predict
 
 MODELS = """
@@ -76,6 +77,19 @@ def test_three_attacks(certificate, with_target):
     assert far.axes[5].get_title().startswith("certified to 0.168: ")
     words = [text.get_text() for text in figure.legends[0].get_texts()]
     assert words[:2] == ["dark", "bright"]
+
+
+def test_a_certificate_that_abstains_everywhere_leaves_nothing_to_attack():
+    def unsure(batch):
+        score = torch.sin(100 * batch.mean(1))  # noise decides
+        return torch.stack([score, -score], 1)
+
+    certificate = sc.certify(unsure, picture(), sigma=0.25, tau=0.75, n=100)
+    assert certificate.certified == 0
+    found = compare(unsure, FRAGILE, picture(), certificate, steps=5)
+    assert np.array_equal(found.smoothed.x, picture())
+    assert found.non_robust.flipped > 0
+    assert _verdict(found).startswith("Nothing is certified")
 
 
 def test_only_l2():
