@@ -194,8 +194,11 @@ class Audit:
     def verdict(self) -> str:
         """In a sentence."""
         images = len(self.findings)
+        tried = sum(finding.certificate.certified for finding in self.findings)
+        tests = sum(finding.tests for finding in self.findings)
         return (
-            f"{self.refuted} of {images} images have a violation; certificates that hold as often as they say give at "
+            f"{tried:,} certified components in {images} inputs, {tests:,} tests with fresh draws. "
+            f"{self.refuted} of {images} inputs have a violation; certificates that hold as often as they say give at "
             f"least so many with probability at most {self.p_value:.2g} (Bin({images}, {self.rate:g}): alpha plus the "
             "audit's own false alarms)."
         )

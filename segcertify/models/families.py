@@ -128,8 +128,9 @@ def _build_ensemble(*, flip: bool, members: list[Mapping[str, Any]]) -> Ensemble
     """An ensemble from its members' descriptions; none is an ensemble itself."""
     if not isinstance(members, list) or len(members) > LARGEST_ENSEMBLE:
         raise InputError(f"members must be a list of at most {LARGEST_ENSEMBLE} descriptions, but got {members!r}")
-    if any(member.get("family") == "ensemble" for member in members):
-        raise InputError("a member of an ensemble must not be an ensemble: name all members in one list")
+    for member in members:
+        if not isinstance(member, dict) or member.get("family") == "ensemble":
+            raise InputError(f"a member of an ensemble must be described, and be none itself, but got {member!r}")
     return Ensemble([build(member) for member in members], flip=flip)
 
 

@@ -1,4 +1,4 @@
-"""How good the bundled models are: certified at three claims, beside their twins that were trained without noise."""
+"""How good the bundled models are: those of images at three claims, beside their twins trained without noise."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from segcertify import __version__
 from segcertify.certificate import radius_text
 from segcertify.data import DataSet
 from segcertify.draws import require_device
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
-from segcertify.models import bundled, card_of, load
+from segcertify.models import PartSegmenter, bundled, card_of, load
 from segcertify.report.run import read_run
 from segcertify.report.table import Table
+from segcertify.reproduce import bundled_clouds
 
 SETTINGS = (Setting(0.25, 100, 0.75), Setting(0.25, 300, 0.90), Setting(0.25, 500, 0.95))
 """The paper's three claims on images [Fischer2021, extended Table 1]."""
@@ -36,22 +39,53 @@ def run(
     *,
     out: Path,
     settings: Sequence[Setting] = SETTINGS,
+    generated: int | None = None,
+    runs: int | None = None,
     device: str = "cpu",
     seed: int = 0,
     progress: bool | None = None,
 ) -> list[Path]:
-    """Evaluate a bundled model and its twin on a data set, and write results and page; the files written.
+    """Evaluate a bundled model on a data set, and write results and page; the files written.
 
-    The evaluations lie in ``out/runs``: the same call again resumes them.
+    Beside a model of images stands its twin, at each of ``settings``. A model of
+    clouds has the claims of `bundled_clouds.trials`, also on ``generated`` shapes, and
+    averages ``runs`` of its network. The evaluations lie in ``out/runs``: the same
+    call again resumes them.
     """
     if name not in bundled():
         raise InputError(f"no model {name!r} ships with segcertify: there are {', '.join(bundled())}")
-    names = [each for each in (name, name + TWIN) if each in bundled()]
-    place, models = require_device(device), []
-    for each in names:
-        model, folder = load(each).to(place), out / "runs" / each
+    place = require_device(device)
+    model = load(name if runs is None else f"{name}?runs={runs}").to(place)
+    if isinstance(model, PartSegmenter):
+        count = bundled_clouds.GENERATED if generated is None else generated
+        results, files = bundled_clouds.certified(
+            name, model, data, out=out, generated=count, device=place, seed=seed, progress=progress
+        )
+    elif generated is not None or data[0].x.ndim != 3:
+        raise InputError(f"{name} takes images: give it no clouds ({data.name}) and no generated shapes")
+    else:
+        results, files = _images(name, data, out, settings, device=place, seed=seed, progress=progress), []
+    results |= {"device": place.type, "version": __version__}
+    (out / FILE).write_text(json.dumps(results, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    return [out / FILE, render(out), *files]
+
+
+def _images(
+    name: str,
+    data: DataSet,
+    out: Path,
+    settings: Sequence[Setting],
+    *,
+    device: torch.device,
+    seed: int,
+    progress: bool | None,
+) -> dict[str, Any]:
+    """The results of a model of images and of its twin."""
+    models = []
+    for each in (each for each in (name, name + TWIN) if each in bundled()):
+        model, folder = load(each).to(device), out / "runs" / each
         evaluate(
-            model, data, out=folder, settings=settings, n0=N0, alpha=ALPHA, seed=seed, device=place, name=each,
+            model, data, out=folder, settings=settings, n0=N0, alpha=ALPHA, seed=seed, device=device, name=each,
             progress=progress,
         )  # fmt: skip
         card = card_of(model)
@@ -61,12 +95,10 @@ def run(
             for row in read_run(folder).rows
         ]
         models.append({"model": each, "trained on": card.data, "objective": card.objective, "rows": rows})
-    results = {
+    return {
         "name": name, "data": data.name, "scenes": len(data), "n0": N0, "alpha": ALPHA, "correction": "holm",
-        "device": place.type, "version": __version__, "models": models,
+        "models": models,
     }  # fmt: skip
-    (out / FILE).write_text(json.dumps(results, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    return [out / FILE, render(out)]
 
 
 def render(folder: Path) -> Path:
@@ -84,21 +116,25 @@ def render(folder: Path) -> Path:
 
 def page(results: Mapping[str, Any]) -> str:
     """The page of the documents."""
-    trained = [
-        f"- `{model['model']}`: {model['objective']}, trained on {model['trained on']}" for model in results["models"]
-    ]
     made = f"segcertify {results['version']}, {results['device']}"
+    clouds = results.get("kind") == bundled_clouds.KIND
     return "\n".join(
         [
             f"# The bundled model {results['name']}",
             "",
             f"Written by `segcertify reproduce bundled` ({made}) from [{FILE}]({FILE}). Do not edit.",
             "",
-            *trained,
-            "",
-            table(results).markdown(),
+            *(bundled_clouds.body(results) if clouds else _body(results)),
         ]
     )
+
+
+def _body(results: Mapping[str, Any]) -> list[str]:
+    """What the page says of a model of images and its twin."""
+    trained = [
+        f"- `{model['model']}`: {model['objective']}, trained on {model['trained on']}" for model in results["models"]
+    ]
+    return [*trained, "", table(results).markdown()]
 
 
 def table(results: Mapping[str, Any]) -> Table:

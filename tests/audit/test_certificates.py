@@ -118,7 +118,7 @@ def test_labels_planted_from_shared_noise_are_caught(monkeypatch):
     audit = audit_many(model, pairs, n=3000, steps=0)
     assert audit.refuted >= 4
     assert audit.p_value < 1e-9
-    assert f"{audit.refuted} of 6 images have a violation" in audit.verdict
+    assert f"{audit.refuted} of 6 inputs have a violation" in audit.verdict
 
 
 def test_many_true_certificates_pass_and_many_wrong_ones_do_not():

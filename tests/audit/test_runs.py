@@ -59,7 +59,7 @@ def test_wrong_votes_are_caught(run, data):
     audit = audit_run(bright, data, run, n=2000, steps=10)
     assert audit.refuted == 2
     assert audit.p_value == pytest.approx(3 * 0.001001**2, rel=1e-2)
-    assert "2 of 3 images have a violation" in audit.verdict
+    assert "2 of 3 inputs have a violation" in audit.verdict
 
 
 def test_what_is_not_there_is_refused(run, data, tmp_path):
@@ -89,4 +89,4 @@ def test_the_command(run, data, tmp_path, monkeypatch):
     arguments = ["audit", "run", "--model", "python:grey_model:grey", "--data", "pets:pets", "--limit", "2"]
     result = CliRunner().invoke(app, [*arguments, "--n", "200", "--steps", "2", "--setting", "0.25,100,0.75"])
     assert result.exit_code == 0, result.output
-    assert "0 of 2 images have a violation" in " ".join(result.output.split())
+    assert "0 of 2 inputs have a violation" in " ".join(result.output.split())

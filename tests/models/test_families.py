@@ -60,6 +60,7 @@ def test_new_lite():
     assert (type(model), model.classes, model.width) == (Lite, 5, Lite(5).width)
     assert model.eval()(torch.zeros(1, 3, 32, 32)).shape == (1, 5, 8, 8)
     assert models.new("lite?width=8", classes=2).width == 8
+    assert models.new("lite?width=8&stride=16", classes=2).stride == 16
 
 
 def test_new_from_a_factory():
@@ -134,7 +135,7 @@ def test_what_a_description_says():
         "mean": [0.1, 0.2, 0.3], "std": [1.0, 2.0, 3.0],
     }  # fmt: skip
     assert describe(Lite(2, 8, mean=(0.5,) * 3, std=(0.25,) * 3).bfloat16()) == {
-        "family": "lite", "classes": 2, "width": 8, "mean": [0.5] * 3, "std": [0.25] * 3
+        "family": "lite", "classes": 2, "width": 8, "stride": 32, "mean": [0.5] * 3, "std": [0.25] * 3
     }  # fmt: skip
     assert describe(make(), "python:m:make?depth=2") == {"family": "python", "spec": "python:m:make?depth=2"}
 

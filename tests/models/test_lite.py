@@ -73,7 +73,27 @@ def test_features_of_the_stages():
     assert [tuple(x.shape[1:]) for x in features] == [
         (16, 33, 48), (24, 17, 24), (40, 9, 12), (80, 5, 6), (112, 5, 6), (192, 3, 3), (320, 3, 3)
     ]  # fmt: skip
-    assert [STAGES[i].channels for i in SKIPS] == [24, 40, 112]
+    assert {stride: STAGES[i].channels for stride, i in SKIPS.items()} == {4: 24, 8: 40, 16: 112}
+
+
+def test_the_short_encoder_is_the_first_five_stages():
+    whole, short = Encoder().eval(), Encoder(5).eval()
+    short.load_state_dict({name: whole.state_dict()[name] for name in short.state_dict()})
+    x = torch.rand(1, 3, 65, 96)
+    for expected, found in zip(whole(x)[:5], short(x), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_the_short_network():
+    model = Lite(classes=4, width=8, stride=16).eval()
+    assert model(torch.rand(2, 3, 65, 90)).shape == (2, 4, 17, 23)
+    assert sum(w.numel() for w in Encoder(5).parameters()) < 0.35 * sum(w.numel() for w in Encoder().parameters())
+
+
+@pytest.mark.parametrize("stride", [8, 64, "16", None])
+def test_other_strides_are_refused(stride):
+    with pytest.raises(InputError, match="stride must be 16 or 32"):
+        Lite(classes=4, stride=stride)
 
 
 def test_a_block_against_a_second_computation():

@@ -48,6 +48,15 @@ def test_imagenets_weights_start_the_encoder(tmp_path):
     assert model.training
 
 
+def test_imagenets_weights_start_a_short_encoder(tmp_path):
+    state, encoder = public_weights()
+    torch.save(state, tmp_path / "lite0.pth")
+    model = Lite(3, 8, stride=16)
+    start_from(model, tmp_path / "lite0.pth")
+    for name, tensor in model.encoder.state_dict().items():
+        assert torch.equal(tensor, encoder.state_dict()[name]), name
+
+
 @pytest.mark.parametrize("change", ["missing", "shape"])
 def test_imagenets_weights_must_be_whole(tmp_path, change):
     state, _ = public_weights()

@@ -1,0 +1,136 @@
+"""Ensemble: the mean of probabilities, mirrored members, joined files."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import softmax
+from torch import nn
+from typer.testing import CliRunner
+
+import segcertify as sc
+from segcertify import InputError, models
+from segcertify.cli import app
+from segcertify.models import Card, Ensemble, Lite, join, save_model
+from segcertify.models.families import build, describe
+from segcertify.models.hrnet import Architecture, HRNet
+
+
+class Fixed(nn.Module):
+    """The same logits (classes, h, w) for every image."""
+
+    def __init__(self, logits):
+        super().__init__()
+        self.logits = nn.Parameter(torch.as_tensor(logits, dtype=torch.float32))
+
+    def forward(self, batch):
+        return self.logits.expand(len(batch), *self.logits.shape)
+
+
+def card(model, **changes):
+    values = {
+        "architecture": describe(model), "classes": ("a", "b"), "colours": ((0, 0, 0), (9, 9, 9)), "data": "toy",
+        "objective": "noise", "sigma": (0.25,), "recipe": {"steps": 1}, "metrics": {"accuracy": 0.5},
+        "licence": "none", "date": "2025-01-31", "version": "1",
+    }  # fmt: skip
+    return Card(**{**values, **changes})
+
+
+@pytest.fixture
+def members():
+    torch.manual_seed(3)
+    return [HRNet(Architecture(4, 2, 1, (1, 1, 1)), std=(0.3, 0.2, 0.1)).eval(), Lite(2, 8, 16).eval()]
+
+
+def test_the_mean_of_probabilities():
+    one, two = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 4, 5)
+    found = Ensemble([Fixed(one[0]), Fixed(two[0])])(torch.zeros(1, 3, 4, 5))
+    expected = (softmax(one[0].numpy(), 0) + softmax(two[0].numpy(), 0)) / 2
+    np.testing.assert_allclose(found[0].detach().exp().numpy(), expected, rtol=1e-5)
+
+
+def test_far_apart_members_give_finite_answers():
+    logits = Ensemble([Fixed([[[500.0]], [[-500.0]]]), Fixed([[[-500.0]], [[501.0]]])])(torch.zeros(1, 3, 1, 1))
+    np.testing.assert_allclose(logits.detach().numpy().ravel(), np.log([0.5, 0.5]), atol=1e-5)
+
+
+def test_with_flip_a_mirrored_image_has_mirrored_logits(members):
+    x = torch.rand(2, 3, 32, 48)
+    ensemble = Ensemble(members, flip=True)
+    torch.testing.assert_close(ensemble(x.flip(-1)), ensemble(x).flip(-1), atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(Ensemble(members)(x.flip(-1)), Ensemble(members)(x).flip(-1), atol=1e-3)
+
+
+def test_members_of_other_resolutions_take_the_first_ones():
+    coarse, fine = torch.zeros(2, 1, 1), torch.zeros(2, 4, 6)
+    coarse[1] = 9
+    logits = Ensemble([Fixed(fine), Fixed(coarse)])(torch.zeros(1, 3, 4, 6))
+    assert logits.shape == (1, 2, 4, 6)
+    assert (logits.argmax(1) == 1).all()
+
+
+def test_a_description_builds_the_ensemble(members):
+    ensemble = Ensemble(members, flip=True)
+    description = describe(ensemble)
+    assert json.loads(json.dumps(description)) == description
+    again = build(description)
+    again.load_state_dict(ensemble.state_dict())
+    x = torch.rand(1, 3, 32, 32)
+    assert torch.equal(again.eval()(x), ensemble(x))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"members": []}, "at least one member"),
+        ({"members": "lite"}, "members must be a list of at most 100"),
+        ({"members": [{"family": "lite"}] * 101}, "members must be a list of at most 100"),
+        ({"members": [{"family": "ensemble", "flip": True, "members": []}]}, "must be described, and be none itself"),
+        ({"members": [{"family": "python", "spec": "python:os:abort"}]}, "no file is allowed to name code"),
+        ({"members": ["lite"]}, "must be described, and be none itself, but got 'lite'"),
+        ({"flip": "yes"}, "flip must be True or False, but got 'yes'"),
+    ],
+)
+def test_bad_descriptions(changes, message):
+    lite = describe(Lite(2, 8))
+    with pytest.raises(InputError, match=message):
+        build({"family": "ensemble", "flip": False, "members": [lite], **changes})
+
+
+def test_joined_files_load_as_one_model(members, tmp_path):
+    first, second = tmp_path / "one.safetensors", tmp_path / "two.safetensors"
+    save_model(first, members[0], card(members[0]))
+    save_model(second, members[1], card(members[1], sigma=(0.5,), licence="other", recipe={"steps": 2}))
+    path = join([first, second], tmp_path / "both.safetensors", flip=True)
+    model = models.load(f"trained:{path}")
+    x = torch.rand(1, 3, 40, 32)
+    torch.testing.assert_close(model(x), Ensemble(members, flip=True)(x))
+    made = models.read_card(path)
+    assert made.recipe == {"members": [{"steps": 1}, {"steps": 2}]}
+    assert (made.sigma, made.licence, made.data, made.metrics) == ((0.25, 0.5), "none; other", "toy", {})
+    assert "ensemble" in made.markdown()
+
+
+def test_members_label_alike(members, tmp_path):
+    first, second = tmp_path / "one.safetensors", tmp_path / "two.safetensors"
+    save_model(first, members[0], card(members[0]))
+    save_model(second, members[1], card(members[1], classes=("a", "c")))
+    with pytest.raises(InputError, match=r"two\.safetensors has other classes than .*one\.safetensors"):
+        join([first, second], tmp_path / "both.safetensors")
+    assert not (tmp_path / "both.safetensors").exists()
+
+
+def test_the_command(members, tmp_path):
+    path = tmp_path / "one.safetensors"
+    save_model(path, members[1], card(members[1]))
+    out = tmp_path / "both.safetensors"
+    result = CliRunner().invoke(app, ["join", str(path), str(path), "--flip", "--half", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "joined: use it as" in result.output
+    assert models.read_card(out).architecture["flip"]
+
+
+def test_an_ensemble_is_certified_like_any_model(members):
+    certificate = sc.certify(Ensemble(members).eval(), torch.rand(3, 16, 16), sigma=0.1, tau=0.6, n=60, n0=5, progress=False)
+    assert certificate.labels.shape == (16, 16)
