@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -78,12 +78,17 @@ class Example:
 
 @dataclass(frozen=True)
 class Results:
-    """All examples and what they come from, in plain values; ``scenes`` were there to choose from."""
+    """All examples and what they come from, in plain values.
+
+    ``trained`` says what each model was trained on, as far as its card does; ``scenes``
+    were there to choose from.
+    """
 
     version: str
     device: str
     model: str
     non_robust: str
+    trained: dict[str, str]
     data: str
     scenes: int
     licence: str
@@ -110,8 +115,8 @@ class Results:
         """The sections that have examples."""
         return {section: getattr(self, name) for name, section in SECTIONS.items() if getattr(self, name)}
 
-    def page(self) -> str:
-        """The page of the documents."""
+    def page(self, pictures: Container[str]) -> str:
+        """The page of the documents, with those of the pictures that are there."""
         made = f"segcertify {self.version}, {self.device}"
         lines = [
             f"# Attacks on {self.data.partition('/')[0]}",
@@ -125,12 +130,15 @@ class Results:
             lines += [
                 f"## {section.title}",
                 "",
-                f"![{section.title}: images under attack within {radius_text(self.radius, 3)}]({section.picture})",
+                self._shown(section) if section.picture in pictures else "The picture is not kept here.",
                 "",
                 by_radius(examples, self.radius).markdown(),
                 by_example(examples).markdown(),
             ]
         return "\n".join(lines)
+
+    def _shown(self, section: Section) -> str:
+        return f"![{section.title}: images under attack within {radius_text(self.radius, 3)}]({section.picture})"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -140,13 +148,15 @@ class Results:
             f"Models: `{self.model}`, smoothed for its certificates, and `{self.non_robust}`, trained without noise. "
             f"Data: {self.data}. Both base models are attacked away from the ground truth by PGD in {self.steps} "
             "steps, inside an l2 ball around the image and inside [0, 1].",
+            *(f"Trained: `{model}` on {data}." for model, data in self.trained.items()),
             f"Certificates: sigma = {self.sigma:g}, n0 = {self.n0}, n = {self.n}, tau = {self.tau:g}, alpha = "
             f"{self.alpha:g}, {self.correction}: R = {radius}. They are of the image without attack and hold at every "
             "image within R, those of all images here together with probability at least "
             f"{max(0.0, 1 - count * self.alpha):g}. Beyond R nothing is certified ({DASH}), and an attack that fails "
             "proves nothing.",
             "Accuracies are shares of the pixels that have ground truth; in a certified one an abstention counts as "
-            "wrong, so that it is a lower bound of the smoothed model's under every attack within R. "
+            "wrong, so that it is a lower bound of the smoothed model's under every attack within R. All are higher on "
+            "images that a model was trained on; certificates hold on any. "
             "Pictures show the attacks within R, one on each base model (the image is the non-robust model's); "
             "pixels that abstain or have no ground truth are white.",
             f"Moved: certified pixels with another majority among {self.n} fresh draws, at the worst of three inputs "
@@ -207,7 +217,8 @@ def read_results(folder: Path) -> Results:
 
 def render(folder: Path) -> Path:
     """Write the page of the results in a folder."""
-    (folder / PAGE).write_text(read_results(folder).page(), encoding="utf-8")
+    pictures = {path.name for path in folder.glob("*.jpg")}
+    (folder / PAGE).write_text(read_results(folder).page(pictures), encoding="utf-8")
     return folder / PAGE
 
 

@@ -109,21 +109,23 @@ def run(
     Each image's outcome lies in ``out/examples``: the same call again goes on from there.
     """
     chosen = plan.chosen(data)
-    for name, model in ((plan.model, robust), (plan.non_robust, non_robust)):
+    models = {plan.model: robust, plan.non_robust: non_robust}
+    for name, model in models.items():
         _require_classes(name, model, data)
     work = _Work(robust, non_robust, data, plan, out / "examples", torch.device(device))
     work.over(dict.fromkeys(sum(chosen.values(), ())), progress=progress)
     licence = LICENCES.get(kind := data.name.partition("/")[0], f"{kind}, under its own licence")
     shown: dict[str, Any] = {name: tuple(map(work.example, ids)) for name, ids in chosen.items()}
-    results = Results(**work.settings, scenes=len(data), licence=licence, **shown)
-    files = results.save(out)
+    trained = {name: card.data for name, model in models.items() if (card := card_of(model)) is not None}
+    results = Results(**work.settings, trained=trained, scenes=len(data), licence=licence, **shown)
+    files = []
     for name, ids in chosen.items():
         if ids:
             rows = [work.row(each) for each in ids]
             figure = rows_figure(rows, colours=data.colours / 255, names=data.classes, source=licence)
             files.append(out / SECTIONS[name].picture)
             files[-1].write_bytes(jpeg(figure))
-    return files
+    return [*results.save(out), *files]
 
 
 def named(spec: str) -> str:

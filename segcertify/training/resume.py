@@ -43,7 +43,16 @@ def load(path: Path, *, modules: Mapping[str, nn.Module], optimiser: torch.optim
         number, _, entry = name.partition("/")
         state.setdefault(int(number), {})[entry] = tensor
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    _lay_out(optimiser)
     return int(header["step"])
+
+
+def _lay_out(optimiser: torch.optim.Optimizer) -> None:
+    """Give the optimiser's tensors their weights' order in memory, which a file forgets and fused updates need."""
+    for weight, values in optimiser.state.items():
+        for name, value in values.items():
+            if isinstance(value, torch.Tensor) and value.shape == weight.shape:
+                values[name] = torch.empty_like(weight, requires_grad=False).copy_(value)
 
 
 def _refill(module: nn.Module, tensors: Mapping[str, torch.Tensor], *, where: Path) -> None:

@@ -1,5 +1,7 @@
 """Which claim stands beside an attack, by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from segcertify import metrics
 from segcertify.records import Record
 from segcertify.report.attacked import attacked_table, standings
 from segcertify.report.figures import attacked_figure
+from segcertify.report.run import read_run
 from segcertify.report.summary import summarize
 
 
@@ -74,3 +77,15 @@ def test_the_base_model_alone():
     assert table.heads[:4] == ("R", "sigma", "base accuracy", "base mIoU")
     assert table.rows[1] == ("0.2", "—", "0.7000", "0.7000", "—", "—", "—")
     assert "fresh draws" not in table.markdown()
+
+
+RUNS = sorted((Path(__file__).parents[2] / "docs" / "attacks-results" / "evaluations").glob("*/config.json"))
+
+
+@pytest.mark.parametrize("run", [path.parent for path in RUNS], ids=lambda run: run.name)
+def test_committed_tables_are_what_the_records_give(run):
+    assert (run / "report" / "attacked.md").read_text(encoding="utf-8") == read_run(run).attacked().markdown()
+
+
+def test_the_bundled_models_were_attacked():
+    assert [path.parent.name for path in RUNS] == ["camvid", "camvid-non-robust", "pets", "pets-non-robust"]

@@ -36,6 +36,22 @@ def test_a_saved_state_comes_back_and_goes_on(tmp_path, how):
         assert {int(state["step"]) for state in other.state.values()} == {6}
 
 
+@pytest.mark.parametrize("name", ["adamw", "sgd"])
+def test_the_optimisers_tensors_lie_in_memory_as_their_weights_do(tmp_path, name):
+    """Fused updates on CUDA refuse others."""
+    recipe, model = quick(optimiser=name), small(dropout=0.0).to(memory_format=torch.channels_last)
+    update = optimiser(model, recipe)
+    run(model, update, 1)
+    resume.save(tmp_path / "state", step=1, modules={"model": model}, optimiser=update)
+    other = optimiser(model, recipe)
+    resume.load(tmp_path / "state", modules={"model": model}, optimiser=other)
+    seen = [(weight, value) for weight, values in other.state.items() for value in values.values() if value.ndim == 4]
+    assert any(not weight.is_contiguous() for weight, _ in seen)
+    for weight, value in seen:
+        assert value.stride() == weight.stride()
+        assert not value.requires_grad
+
+
 def test_several_modules(tmp_path):
     one, two = small(seed=0), small(seed=1)
     resume.save(tmp_path / "state", step=0, modules={"model": one, "average": two}, optimiser=optimiser(one, quick()))
