@@ -193,7 +193,8 @@ def _fitting_batch_size(x: torch.Tensor, output: torch.Tensor) -> int:
     """A batch size that should fit in memory: from the probe's peak on CUDA, from sizes elsewhere."""
     if x.is_cuda:
         each = (torch.cuda.max_memory_allocated(x.device) - torch.cuda.memory_allocated(x.device)) / len(output)
-        budget = torch.cuda.mem_get_info(x.device)[0] / 2
+        cached = torch.cuda.memory_reserved(x.device) - torch.cuda.memory_allocated(x.device)
+        budget = (torch.cuda.mem_get_info(x.device)[0] + cached) / 2  # what torch keeps of earlier work is free too
     else:
         each = 256 * max(x.numel(), output[0].numel())  # a model's activations: some 64 floats an entry
         budget = 2**28

@@ -138,6 +138,10 @@ def bundled(
         str | None, typer.Argument(help="A model that ships with segcertify, such as pets or parts.")
     ] = None,
     data: Annotated[str | None, typer.Option(help="The spec of scenes that it was not trained on.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="In its place, one trained as it was but on other scenes: trained:FILE.")
+    ] = None,
+    non_robust: Annotated[str | None, typer.Option(help="In its twin's place, another such model.")] = None,
     every: Annotated[int, typer.Option(help="Take every k-th scene.")] = 1,
     limit: Limit = None,
     generated: Annotated[
@@ -167,7 +171,10 @@ def bundled(
     scenes = load(data).every(every)
     scenes = scenes if limit is None else scenes.limit(limit)
     place, device = folder(out or Path("reproduce") / "bundled" / name), chosen_device(device)
-    print_files(bundled.run(name, scenes, out=place, generated=generated, runs=runs, device=device, seed=seed))
+    again = {each: spec for each, spec in ((name, model), (name + bundled.TWIN, non_robust)) if spec is not None}
+    print_files(
+        bundled.run(name, scenes, out=place, again=again, generated=generated, runs=runs, device=device, seed=seed)
+    )
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -39,6 +40,7 @@ def run(
     *,
     out: Path,
     settings: Sequence[Setting] = SETTINGS,
+    again: Mapping[str, str] = MappingProxyType({}),
     generated: int | None = None,
     runs: int | None = None,
     device: str = "cpu",
@@ -47,7 +49,9 @@ def run(
 ) -> list[Path]:
     """Evaluate a bundled model on a data set, and write results and page; the files written.
 
-    Beside a model of images stands its twin, at each of ``settings``. A model of
+    Beside a model of images stands its twin, at each of ``settings``. ``again`` names
+    specs of models in place of these, trained as they were but on other scenes: a
+    model that was trained on all scenes there are is scored on a fold. A model of
     clouds has the claims of `bundled_clouds.trials`, also on ``generated`` shapes, and
     averages ``runs`` of its network. The evaluations lie in ``out/runs``: the same
     call again resumes them.
@@ -64,14 +68,15 @@ def run(
     elif generated is not None or data[0].x.ndim != 3:
         raise InputError(f"{name} takes images: give it no clouds ({data.name}) and no generated shapes")
     else:
-        results, files = _images(name, data, out, settings, device=place, seed=seed, progress=progress), []
+        models = {each: again.get(each, each) for each in (name, name + TWIN) if each in bundled()}
+        results, files = _images(models, data, out, settings, device=place, seed=seed, progress=progress), []
     results |= {"device": place.type, "version": __version__}
     (out / FILE).write_text(json.dumps(results, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return [out / FILE, render(out), *files]
 
 
 def _images(
-    name: str,
+    models: Mapping[str, str],
     data: DataSet,
     out: Path,
     settings: Sequence[Setting],
@@ -80,24 +85,28 @@ def _images(
     seed: int,
     progress: bool | None,
 ) -> dict[str, Any]:
-    """The results of a model of images and of its twin."""
-    models = []
-    for each in (each for each in (name, name + TWIN) if each in bundled()):
-        model, folder = load(each).to(device), out / "runs" / each
+    """The results of a model of images and of its twin, from the specs of both."""
+    results = []
+    for name, spec in models.items():
+        model, folder = load(spec).to(device), out / "runs" / name
+        card = card_of(model)
+        if card is None or card.classes != data.classes:
+            raise InputError(
+                f"{spec} is no model that segcertify trained on the classes of {data.name}: give such files"
+            )
+        shown = name if spec == name else f"{name}, trained again"
         evaluate(
-            model, data, out=folder, settings=settings, n0=N0, alpha=ALPHA, seed=seed, device=device, name=each,
+            model, data, out=folder, settings=settings, n0=N0, alpha=ALPHA, seed=seed, device=device, name=shown,
             progress=progress,
         )  # fmt: skip
-        card = card_of(model)
-        assert card is not None  # what ships has one
         rows = [
             {key: getattr(row, key) for key in ("sigma", "n", "tau", "radius", *NUMBERS)}
             for row in read_run(folder).rows
         ]
-        models.append({"model": each, "trained on": card.data, "objective": card.objective, "rows": rows})
+        results.append({"model": shown, "trained on": card.data, "objective": card.objective, "rows": rows})
     return {
-        "name": name, "data": data.name, "scenes": len(data), "n0": N0, "alpha": ALPHA, "correction": "holm",
-        "models": models,
+        "name": next(iter(models)), "data": data.name, "scenes": len(data), "n0": N0, "alpha": ALPHA,
+        "correction": "holm", "models": results,
     }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """The page on bundled models: from evaluations over JSON to Markdown."""
 
 import json
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,20 @@ def test_the_page_shows_every_row(out):
             line = next(each for each in text.splitlines() if each.startswith(f"| {model['model']} | {smoothing} |"))
             assert f"{row['accuracy']:.4f}" in line
             assert f"{row['abstained_all']:.4f}" in line
+
+
+def test_models_trained_again_stand_in(out, tmp_path):
+    with as_file(files("segcertify.models") / "bundled" / "pets-non-robust.safetensors") as file:
+        again = {"pets": f"trained:{file}", "pets-non-robust": f"trained:{file}"}
+        run("pets", load(f"pets:{out / 'data'}").limit(1), out=tmp_path, settings=[], again=again, progress=False)
+    models = json.loads((tmp_path / FILE).read_text())["models"]
+    assert [model["model"] for model in models] == ["pets, trained again", "pets-non-robust, trained again"]
+    assert models[0]["rows"] == models[1]["rows"]
+
+
+def test_stand_ins_label_as_the_data_does(out, tmp_path):
+    with pytest.raises(InputError, match="camvid is no model that segcertify trained on the classes of pets"):
+        run("pets", load(f"pets:{out / 'data'}"), out=tmp_path, again={"pets": "camvid"})
 
 
 def test_what_is_not_there_is_refused(out, tmp_path):
