@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from segcertify import attacks as attacks
+    from segcertify import audit as audit
     from segcertify import cohen as cohen
     from segcertify import data as data
     from segcertify import metrics as metrics
@@ -52,7 +53,7 @@ _HOME = {
     "errors": ("InputError",),
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("attacks", "cohen", "data", "metrics", "models", "training")
+_MODULES = ("attacks", "audit", "cohen", "data", "metrics", "models", "training")
 
 __all__ = ["__version__", *_NAMES, *_MODULES]  # noqa: PLE0604
 

@@ -17,6 +17,7 @@ import torch
 from segcertify import metrics
 from segcertify.arrays import IntArray
 from segcertify.attacks.ascent import ascend
+from segcertify.attacks.comparison import smoothed_steps
 from segcertify.attacks.losses import require_loss
 from segcertify.attacks.shifts import Box, require_box
 from segcertify.attacks.smoothed import Copies, noise_threat
@@ -27,7 +28,7 @@ from segcertify.noise import Noise
 from segcertify.progress import Advance
 from segcertify.records import Record, scored
 from segcertify.sampler import Sampler
-from segcertify.segmenter import Segmenter, given, is_random, predict
+from segcertify.segmenter import Segmenter, base_labels, given
 
 COPIES = 8
 """Noisy copies a step, in attacks on a smoothed model: as many as `attack_smoothed` takes."""
@@ -65,7 +66,7 @@ class Attacker:
     @property
     def smoothed_steps(self) -> int:
         """The steps of an attack on a smoothed model."""
-        return max(1, self.steps // 5)
+        return smoothed_steps(self.steps)
 
     def against(self, certified: Sequence[float], norm: str) -> Attacker:
         """The same with radii: its own, or else those that are certified, and twice and four times the largest."""
@@ -209,11 +210,6 @@ class Assault:
         x, box = torch.from_numpy(scene.x).to(self.device), (0.0, 1.0) if scene.x.ndim == 3 else None
         require_box(x, box)
         return x, box
-
-
-def base_labels(model: Segmenter, x: torch.Tensor) -> IntArray:
-    """The model's labels of one input without noise, in one pass."""
-    return predict(model, x[None], [0] if is_random(model) else None)[0].cpu().numpy()
 
 
 def _right(record: Record) -> int:

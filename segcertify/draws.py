@@ -17,7 +17,7 @@ from torch import nn
 from segcertify.arrays import Array
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import Noise, require_noise
-from segcertify.segmenter import Segmenter, answer, is_random, require_ready, to_labels
+from segcertify.segmenter import Segmenter, answer, as_weights, is_random, require_ready, to_labels
 from segcertify.streams import DrawStream, Phase
 from segcertify.votes import Votes
 
@@ -46,7 +46,6 @@ class Draws:
         self.x = _as_input(x, working_device(device, model, x))
         require_ready(model, self.x.device)
         noise.check(self.input_shape)
-        self._dtype = _model_dtype(model)
         small = 2 if batch_size is None else min(2, require_integer("batch_size", batch_size))
         output, batch = self._probe(small)
         self.components = tuple(to_labels(output, batch).shape[1:])
@@ -119,7 +118,7 @@ class Draws:
         """What the model says to the given draws, and the batch it was given."""
         streams = [DrawStream(self.seed, self.input_id, phase, j) for j in indices]
         batch = self.noise.draw(self.x, streams)
-        batch = batch if self._dtype is None else batch.to(self._dtype)
+        batch = as_weights(self.model, batch)
         seeds = [stream.model_seed for stream in streams] if is_random(self.model) else None
         return answer(self.model, batch, seeds), batch
 
@@ -247,15 +246,6 @@ def _as_input(x: Input, device: torch.device) -> torch.Tensor:
     if bad:
         raise InputError(f"x has {bad} entries that are NaN or infinite: clean it before certifying")
     return tensor
-
-
-def _model_dtype(model: Segmenter) -> torch.dtype | None:
-    """The type of the model's weights: noise is drawn in single or double precision and cast to it."""
-    if isinstance(model, nn.Module):
-        for parameter in model.parameters():
-            if parameter.is_floating_point():
-                return parameter.dtype
-    return None
 
 
 def _digest(tensor: torch.Tensor) -> str:

@@ -20,7 +20,7 @@ import torch
 
 from segcertify import metrics
 from segcertify.arrays import IntArray
-from segcertify.attacker import Assault, Attacker, base_labels
+from segcertify.attacker import Assault, Attacker
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.cloud_pictures import cloud_figure, save_view
@@ -44,7 +44,7 @@ from segcertify.pictures import certified_figure, save_figure, save_labels
 from segcertify.progress import Advance, progress_bar
 from segcertify.records import Record, RecordFile, scored
 from segcertify.sampler import sample
-from segcertify.segmenter import Segmenter, given
+from segcertify.segmenter import Segmenter, base_labels, given
 from segcertify.stats.correction import procedure
 from segcertify.votes import Votes
 

@@ -15,6 +15,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
+from segcertify.arrays import IntArray
 from segcertify.errors import InputError
 
 LARGEST_LABEL = 32_766
@@ -55,6 +56,17 @@ def require_ready(model: Segmenter, device: torch.device) -> None:
             raise InputError(
                 f"parameter {name} is on {parameter.device}, but sampling is on {device}: use model.to({str(device)!r})"
             )
+
+
+def as_weights(model: Segmenter, batch: torch.Tensor) -> torch.Tensor:
+    """A batch in the precision of the model's weights: noise is drawn in single or double precision and cast to it."""
+    weights = model.parameters() if isinstance(model, nn.Module) else ()
+    return batch.to(next((weight.dtype for weight in weights if weight.is_floating_point()), batch.dtype))
+
+
+def base_labels(model: Segmenter, x: torch.Tensor) -> IntArray:
+    """The model's own labels of one input, without noise, in one pass."""
+    return predict(model, as_weights(model, x[None]), [0] if is_random(model) else None)[0].cpu().numpy()
 
 
 def predict(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:

@@ -57,7 +57,7 @@ print(labels.tolist(), radii.tolist(), sc.plan(10, 0.75, alpha=0.001).n_min, 'to
 def test_public_names():
     functions = {"certify", "sample", "certify_votes", "radius_map", "indiv_class", "joint_class", "plan", "evaluate"}
     nouns = {"Votes", "Certificate", "ABSTAIN", "Gaussian", "Laplace", "Uniform", "Rotation", "AxisRotation"}
-    assert functions | nouns | {"cohen", "models", "data", "metrics"} <= set(dir(sc))
+    assert functions | nouns | {"cohen", "models", "data", "metrics", "attacks", "audit", "training"} <= set(dir(sc))
     for name in dir(sc):
         assert getattr(sc, name) is not None
     assert sc.ABSTAIN == -1

@@ -146,3 +146,16 @@ def documented_recipe(run):
         if (option := key.replace("_", "-")) in options
     }
     return Recipe(**{key: words if len(words) > 1 else words[0] for key, words in given.items()})
+
+
+def test_the_audits_told_are_the_audits_made():
+    """The totals in docs/audit.md against what the processes printed."""
+    page = " ".join(text_of(ROOT / "docs" / "audit.md").split())
+    for name, images in (("camvid", 20), ("pets", 100)):
+        printed = text_of(ROOT / "docs" / "audit-results" / f"{name}.txt")
+        pattern = r"([\d,]+) certified components in (\d+) inputs, ([\d,]+) tests with fresh draws. (\d+) of"
+        numbers = [[int(each.replace(",", "")) for each in found] for found in re.findall(pattern, printed)]
+        components, inputs, tests, refuted = (sum(column) for column in zip(*numbers, strict=True))
+        assert (inputs, refuted) == (images, 0)
+        assert f"{components:,}" in page
+        assert f"{tests:,}" in page

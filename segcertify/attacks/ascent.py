@@ -15,7 +15,7 @@ from segcertify.errors import InputError, require_integer, require_positive
 from segcertify.models.multiscale import MultiScale
 from segcertify.noise import Stream
 from segcertify.progress import Advance, progress_bar
-from segcertify.segmenter import Segmenter, is_random, require_ready, to_labels, upsampled
+from segcertify.segmenter import Segmenter, as_weights, is_random, require_ready, to_labels, upsampled
 from segcertify.streams import DrawStream
 
 
@@ -78,7 +78,7 @@ def ascend(
     steps, restarts = require_integer("steps", steps), require_integer("restarts", restarts)
     size = 10 * threat.radius / steps if step_size is None else require_positive("step_size", step_size)
     seed, measure = require_integer("seed", seed, at_least=0), require_loss(loss)
-    x = _require_input(x)
+    x = require_input(x)
     require_ready(model, x.device)
     labels, valid = _require_labels(labels, valid, x)
     best = _Best(x)
@@ -151,8 +151,8 @@ class _Look:
         votes: list[torch.Tensor] = []
         with torch.enable_grad():
             for batch in self.copies(place, number):
-                logits = self._logits(batch, number)
                 each = len(batch) // len(at)
+                logits = self._logits(batch, number, copies=range(asked, asked + each))
                 labels, valid = (tensor.repeat_interleave(each, 0) for tensor in (self.labels, self.valid))
                 values = self.loss(logits, labels, valid, done=done).view(len(at), each).sum(1)
                 slope += _gradient(values.sum(), place)
@@ -167,7 +167,7 @@ class _Look:
         """Refuse a model that gives labels or no gradients, or labels that do not fit, before the work."""
         with torch.enable_grad():
             place = x[:1].detach().requires_grad_(True)
-            logits = self._logits(place, 0)
+            logits = self._logits(place, 0, copies=range(1))
             found = tuple(to_labels(logits.detach(), place).shape[1:])
             if found != tuple(self.labels.shape[1:]):
                 raise InputError(f"labels are of shape {tuple(self.labels.shape[1:])}, but the model's are {found}")
@@ -178,13 +178,14 @@ class _Look:
                 )
             _gradient(logits.sum(), place)
 
-    def _logits(self, batch: torch.Tensor, number: int) -> torch.Tensor:
-        """The model's logits at the input's resolution, differentiable."""
+    def _logits(self, batch: torch.Tensor, number: int, *, copies: range) -> torch.Tensor:
+        """The model's logits at the input's resolution, differentiable; a random model's seeds are the copies'."""
+        given = as_weights(self.model, batch)
         if is_random(self.model):
-            seed = DrawStream(self.seed, "attack", "probe", number).model_seed
-            output = self.model(batch, seeds=[seed] * len(batch))  # type: ignore[call-arg]
+            seeds = [DrawStream(self.seed, f"attack, copy {copy}", "probe", number).model_seed for copy in copies]
+            output = self.model(given, seeds=seeds * (len(batch) // len(seeds)))  # type: ignore[call-arg]
         else:
-            output = self.model(batch)
+            output = self.model(given)
         if not isinstance(output, torch.Tensor) or not output.is_floating_point():
             kind = output.dtype if isinstance(output, torch.Tensor) else type(output).__name__
             raise InputError(f"an attack follows gradients and needs logits, but the model gave {kind}: return logits")
@@ -232,19 +233,23 @@ def _ready(model: Segmenter) -> Iterator[None]:
             module.scales = module.scales[:1]
 
 
-def _require_input(x: torch.Tensor) -> torch.Tensor:
+def require_input(x: torch.Tensor) -> torch.Tensor:
+    """A batch of finite floats, in single or double precision."""
     if not isinstance(x, torch.Tensor) or not x.is_floating_point() or x.ndim < 2 or not x.numel():
         kind = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__
         raise InputError(f"x must be a batch (B, ...) of floats, but got {kind}: for one input use x[None]")
     if not bool(torch.isfinite(x).all()):
         raise InputError("x has entries that are NaN or infinite: clean it before attacking")
-    return x.detach()
+    return x.detach() if x.dtype == torch.float64 else x.detach().float()
 
 
 def _require_labels(
     labels: torch.Tensor, valid: torch.Tensor | None, x: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Labels, 0 where they do not count, and which count."""
+    for name, tensor in (("labels", labels), ("valid", valid)):
+        if tensor is not None and not isinstance(tensor, torch.Tensor):
+            raise InputError(f"{name} must be a tensor, but got {type(tensor).__name__}: use torch.as_tensor")
     valid = torch.ones_like(labels, dtype=torch.bool) if valid is None else valid.bool()
     if labels.is_floating_point() or labels.shape != valid.shape or len(labels) != len(x):
         raise InputError(

@@ -14,7 +14,7 @@ from segcertify.attacks.smoothed import Recount, attack_smoothed, recount
 from segcertify.certificate import Certificate
 from segcertify.errors import InputError, require_positive
 from segcertify.progress import Advance
-from segcertify.segmenter import Segmenter, is_random, predict
+from segcertify.segmenter import Segmenter, base_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +77,8 @@ def compare(
     """
     if certificate.norm != "l2":
         raise InputError(f"a comparison is in the l2 norm, but the certificate is in {certificate.norm!r}")
+    if radius is None and not certificate.radius:
+        raise InputError(f"tau={certificate.tau:g} certifies no radius to attack within: give one, or a larger tau")
     radius = require_positive("radius", certificate.radius if radius is None else radius)
 
     def again(found: torch.Tensor) -> Recount:
@@ -119,11 +121,6 @@ def attack_base(
         model, x[None], labels, L2(radius), valid=labels >= 0, steps=steps, loss=loss, restarts=restarts, seed=seed,
         progress=progress,
     ).x[0]  # fmt: skip
-
-
-def base_labels(model: Segmenter, x: torch.Tensor) -> IntArray:
-    """A base model's labels of one input."""
-    return predict(model, x[None], [0] if is_random(model) else None)[0].cpu().numpy()
 
 
 def smoothed_steps(steps: int) -> int:

@@ -38,8 +38,8 @@ class Turns:
             raise InputError(f"axis must be 'x', 'y', 'z', three numbers or None for any, but got {self.axis!r}")
 
     def start(self, x: torch.Tensor, stream: Stream) -> torch.Tensor:
-        """Any axis, any angle up to the radius."""
-        like = x.new_empty((1, 3 if self.axis is None else 1))
+        """Any axis, any angle up to the radius, in double precision."""
+        like = x.new_empty((1, 3 if self.axis is None else 1), dtype=torch.float64)
         return L2(self.radius).start(like, stream).repeat(len(x), 1)
 
     def apply(self, x: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
@@ -63,7 +63,7 @@ class Turns:
         if self.axis is None:
             return shift.double()
         numbers = AXES[self.axis] if isinstance(self.axis, str) else self.axis
-        return shift.double() * shift.new_tensor([number / math.hypot(*numbers) for number in numbers]).double()
+        return shift.double() * torch.tensor(numbers, dtype=torch.float64, device=shift.device) / math.hypot(*numbers)
 
 
 def rotation_matrices(vectors: torch.Tensor) -> torch.Tensor:

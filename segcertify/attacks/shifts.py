@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from segcertify.attacks.ascent import Attack, ascend
+from segcertify.attacks.ascent import Attack, ascend, require_input
 from segcertify.attacks.balls import Ball
 from segcertify.errors import InputError
 from segcertify.noise import Stream
@@ -95,6 +95,9 @@ def pgd(
     box : (float, float) or None
         The bounds of every number of an input; None for none.
     """
+    if not hasattr(ball, "project"):
+        raise InputError(f"ball must be such as L2(0.16), Linf(0.01) or L1(2.0), but got {ball!r}")
+    x = require_input(x)
     require_box(x, box)
     return ascend(
         model,

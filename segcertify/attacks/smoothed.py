@@ -15,7 +15,7 @@ from segcertify.attacks.balls import Restricted, ball_of
 from segcertify.attacks.rotations import Turns
 from segcertify.attacks.shifts import Box, Shifts, require_box
 from segcertify.certificate import Certificate
-from segcertify.draws import Draws
+from segcertify.draws import Draws, Input, working_device
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import AxisRotation, Gaussian, Noise, Rotation
 from segcertify.progress import Advance, progress_bar
@@ -26,7 +26,7 @@ from segcertify.streams import DrawStream
 
 def attack_smoothed(
     model: Segmenter,
-    x: torch.Tensor,
+    x: Input,
     certificate: Certificate,
     *,
     radius: float | None = None,
@@ -49,7 +49,7 @@ def attack_smoothed(
     alone brings about: `recount` asks with many. ``box`` is not for rotations;
     other arguments are those of `pgd`.
     """
-    draws = require_integer("draws", draws)
+    draws, x = require_integer("draws", draws), torch.as_tensor(x, device=working_device(None, model, x))
     radius = certificate.radius if radius is None else radius
     if not certificate.certified or not radius:
         raise InputError(f"nothing to attack: {certificate.certified} components are certified, at radius {radius:g}")
@@ -93,7 +93,7 @@ class Recount:
 
 def recount(
     model: Segmenter,
-    x: torch.Tensor,
+    x: Input,
     certificate: Certificate,
     *,
     n: int = 100,

@@ -19,7 +19,7 @@ from segcertify.arrays import BoolArray, IntArray
 from segcertify.attacks.ascent import Threat, ascend
 from segcertify.attacks.smoothed import attack_smoothed, threat_of
 from segcertify.certificate import ABSTAIN, Certificate
-from segcertify.draws import Draws, Input
+from segcertify.draws import Draws, Input, working_device
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.progress import Advance, progress_bar
 from segcertify.segmenter import Segmenter
@@ -33,6 +33,7 @@ class Place:
 
     name: str
     x: torch.Tensor
+    """On the CPU, since an audit of many inputs keeps all places."""
     agree: IntArray
     violated: BoolArray
     """The certified components at which p >= 1/2 is rejected."""
@@ -139,6 +140,7 @@ def audit_certificate(
     """
     _require_claim(certificate)
     steps, seed = require_integer("steps", steps, at_least=0), require_integer("seed", seed, at_least=0)
+    draws, restarts = require_integer("draws", draws), require_integer("restarts", restarts)
     weakest = min(require_integer("weakest", weakest, at_least=0), certificate.certified)
     directions = require_integer("directions", directions, at_least=0)
     if not certificate.certified:
@@ -152,7 +154,7 @@ def audit_certificate(
         if moves:
             search = _Search(
                 model,
-                here.x,
+                here.x.to(working_device(device, model, x)),
                 certificate,
                 draws=draws,
                 steps=steps,
@@ -174,6 +176,10 @@ class Audit:
 
     findings: tuple[Finding, ...]
 
+    def __post_init__(self) -> None:
+        if not self.findings:
+            raise InputError("an audit needs at least one finding, but got none")
+
     @property
     def refuted(self) -> int:
         """How many certificates."""
@@ -188,7 +194,7 @@ class Audit:
     @property
     def p_value(self) -> float:
         """P(Bin(images, rate) >= refuted): how likely so many are, if the claims hold as often as they say."""
-        return float(p_values(len(self.findings), self.rate)[self.refuted])
+        return float(p_values(len(self.findings), self.rate)[self.refuted]) if self.rate < 1 else 1.0
 
     @property
     def verdict(self) -> str:
@@ -274,12 +280,12 @@ class _Test:
                 "model and the input that were certified"
             )
         wanted = torch.from_numpy(labels).to(draws.x.device)
-        agree = torch.zeros_like(wanted)
+        agree = torch.zeros_like(wanted, dtype=torch.int32)
         for _, seen in draws.batches("agree", 0, self.n):
             agree += (seen == wanted).sum(0)
             advance(len(seen))
         counts = agree.cpu().numpy()
-        return Place(name, draws.x, counts, (labels != ABSTAIN) & (counts <= self.most))
+        return Place(name, draws.x.cpu(), counts, (labels != ABSTAIN) & (counts <= self.most))
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +304,11 @@ class _Search:
     def places(self, weakest: Sequence[int], directions: int) -> Iterator[tuple[str, torch.Tensor]]:
         """Their names and the inputs."""
         if self.steps:
-            yield "attack on the smoothed model", self._smoothed(self.certificate)
+            try:
+                first = self._smoothed(self.certificate)
+            except InputError as error:
+                raise InputError(f"{error}. For an audit without attacks use steps=0") from None
+            yield "attack on the smoothed model", first
             for i in weakest:
                 labels = np.full_like(self.certificate.labels, ABSTAIN)
                 labels.flat[i] = self.certificate.labels.flat[i]

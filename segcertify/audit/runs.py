@@ -12,12 +12,15 @@ import numpy as np
 
 from segcertify.audit.certificates import Audit, Options, audit_certificate
 from segcertify.certification import certify_votes
+from segcertify.configuration import Setting, configuration_of, weights_digest
 from segcertify.data import DataSet
 from segcertify.errors import InputError
-from segcertify.evaluation import Setting, configuration_of
 from segcertify.models import with_precision
 from segcertify.segmenter import Segmenter, given
 from segcertify.votes import Votes
+
+NO_WEIGHTS = hashlib.sha256().hexdigest()[:16]
+"""The digest of a network without weights, such as a function that was adapted; a plain function has none."""
 
 
 def audit_run(
@@ -33,10 +36,12 @@ def audit_run(
     """Audit the certificates of an evaluation that kept its votes (``save_votes``), for every scene of ``data``.
 
     ``setting`` and ``correction`` are the run's first by default; each is a claim of
-    its own. ``data`` may be a part of the run's. The options are those of
-    `audit_certificate`.
+    its own. ``data`` may be a part of the run's. A network with other weights, and
+    scenes with other inputs, are refused. The options are those of `audit_certificate`.
     """
     configuration = configuration_of(run)
+    if (weights_digest(model) or NO_WEIGHTS) != (configuration["weights"] or NO_WEIGHTS):
+        raise InputError(f"the model is not the one that {run} certified ({configuration['model']}): give that one")
     setting = _setting(configuration, setting)
     correction = correction or configuration["corrections"][0]
     if correction not in configuration["corrections"]:

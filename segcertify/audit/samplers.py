@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from scipy import special, stats
-from torch import nn
 
 from segcertify.arrays import FloatArray
 from segcertify.audit.scores import FEWEST_ENTRIES, scores_of
+from segcertify.draws import require_device, working_device
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
-from segcertify.segmenter import Segmenter, is_random, predict
+from segcertify.segmenter import Segmenter, as_weights, is_random, predict
 from segcertify.streams import DrawStream, Phase
 
 Draw = Callable[[torch.Tensor, Phase, Sequence[int]], torch.Tensor]
@@ -88,6 +88,7 @@ def audit_sampler(
     batch_size: int = 50,
     level: float = 1e-6,
     seed: int = 0,
+    device: str | torch.device | None = None,
 ) -> SamplerFinding:
     """Whether a sampler's draws are independent, of the noise's law, and the n0 and n draws different.
 
@@ -104,11 +105,14 @@ def audit_sampler(
         for rotations, of which a draw shows only one or three numbers.
     level : float
         The chance that a right sampler fails any check: each check has its share.
+    device : str or torch.device, optional
+        Where to draw; x's by default. Our numbers on CUDA come from another generator than elsewhere.
     """
     angle = noise.norm == "angle"
     if x is None:
         rng = np.random.default_rng(0)
         x = torch.from_numpy(rng.standard_normal((32, 3))) if angle else torch.full((3, 16, 16), 0.5)
+    x = x if device is None else x.to(require_device(device))
     x = x.double() if angle else x
     noise.check(tuple(x.shape))
     batch_size, n0 = require_integer("batch_size", batch_size, at_least=2), require_integer("n0", n0)
@@ -161,12 +165,13 @@ def _collect(draw: Draw, noise: Noise, x: torch.Tensor, *, phase: Phase, count: 
 def _answers(candidate: _Drawn, agree: _Drawn, batch_size: int) -> list[Answer]:
     """Every question, its p-value, and a number that says why."""
     z, both = agree.normal, np.concatenate([candidate.normal, agree.normal])
+    exact = np.concatenate([candidate.uniform, agree.uniform])
     grid = z.reshape(-1, batch_size, z.shape[1])  # batches, draws, entries
     n0, strayed = len(candidate.normal), candidate.strayed + agree.strayed
     pairs = np.stack([candidate.normal, z[:n0]], 1)
     answers = [
         ("only what the noise changes is changed", float(not strayed), f"{strayed} draws strayed"),
-        _duplicates(both, n0),
+        _duplicates(exact, n0),
         _common("draws of a batch are independent", grid),
         _common("batches are independent", grid.transpose(1, 0, 2)),
         _common("the n0 and the n draws are independent", pairs),
@@ -179,11 +184,11 @@ def _answers(candidate: _Drawn, agree: _Drawn, batch_size: int) -> list[Answer]:
     return answers
 
 
-def _duplicates(z: FloatArray, n0: int) -> Answer:
-    """Equal draws: continuous noise repeats none."""
-    _, groups = np.unique(z, axis=0, return_inverse=True)
+def _duplicates(u: FloatArray, n0: int) -> Answer:
+    """Equal draws: continuous noise repeats none. (Normal scores are cut off, and could be equal far out.)"""
+    _, groups = np.unique(u, axis=0, return_inverse=True)
     shared = len(np.intersect1d(groups[:n0], groups[n0:]))
-    repeated = len(z) - len(np.unique(groups))
+    repeated = len(u) - len(np.unique(groups))
     return "no draw comes twice", float(not repeated), f"{repeated} repeated, {shared} among both the n0 and the n"
 
 
@@ -234,8 +239,7 @@ def _determinism(model: Segmenter, batch: torch.Tensor, seed: int) -> Answer:
     """The same labels to the same batch twice; a model that says it is random gets the same seeds, and is excused."""
     name = "the model gives the same labels twice"
     seeds = [seed, seed + 1] if is_random(model) else None
-    if isinstance(model, nn.Module) and (weights := next(model.parameters(), None)) is not None:
-        batch = batch.to(weights)
+    batch = as_weights(model, batch.to(working_device(None, model, batch)))
     first, second = (predict(model, batch, seeds) for _ in range(2))
     changed = int((first != second).sum())
     said = f"{changed:,} of {first.numel():,} labels changed"

@@ -63,8 +63,12 @@ def attack(
     out = folder(out or Path("attacked") / image.stem)
     device = chosen_device(device)
     robust, other = ready_model(model, device), ready_model(non_robust, device)
+    card = card_of(robust)
+    if target is not None and card is not None:
+        _require_classes(target, len(card.classes), label=label)
     x = torch.from_numpy(picture).to(device)
     certificate = certify(robust, x, sigma=sigma, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, device=device)
+    certificate.save(out / "certificate.safetensors")
     console.print(escape(certificate.claim))
     found = compare(
         robust,
@@ -79,7 +83,6 @@ def attack(
         draws=draws,
         seed=seed,
     )
-    card = card_of(robust)
     figure = attack_figure(
         picture,
         found,
@@ -88,7 +91,6 @@ def attack(
         names=card.classes if card else (),
     )
     save_figure(figure, out / "attacked.png")
-    certificate.save(out / "certificate.safetensors")
     print_table(_table(found))
     console.print(escape(_verdict(found)))
     print_files([out / "attacked.png", out / "certificate.safetensors"])
@@ -98,22 +100,40 @@ def _read(image: Path, label: Path | None, ignore: int, short_side: int | None) 
     """The image and its ground truth, -1 where ignored, both resized if asked (labels to the nearest)."""
     import numpy as np
 
-    from segcertify.data.images import image_size, read_image, read_label
+    from segcertify.data.images import image_size, read_label
+
+    picture = read_resized(image, short_side)
+    if label is None:
+        return picture, None
+    full, target = image_size(image), read_label(label)
+    if target.shape != full:
+        raise InputError(f"{label} has size {target.shape}, but the image has size {full}")
+    sizes = zip(picture.shape[1:], full, strict=True)
+    rows, columns = (((np.arange(new) + 0.5) * old / new).astype(int) for new, old in sizes)
+    target = target[rows][:, columns]
+    return picture, np.where(target == ignore, -1, target)
+
+
+def read_resized(image: Path, short_side: int | None) -> Array:
+    """An image, its short side of so many pixels if asked."""
+    from segcertify.data.images import image_size, read_image
 
     if not image.is_file():
         raise InputError(f"no file at {image}")
+    if short_side is None:
+        return read_image(image)
     full = image_size(image)
-    factor = 1.0 if short_side is None else require_integer("--short-side", short_side) / min(full)
-    size = max(1, round(full[0] * factor)), max(1, round(full[1] * factor))
-    picture = read_image(image, resize=None if short_side is None else size)
-    if label is None:
-        return picture, None
-    target = read_label(label)
-    if target.shape != full:
-        raise InputError(f"{label} has size {target.shape}, but the image has size {full}")
-    rows, columns = (((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip(size, full, strict=True))
-    target = target[rows][:, columns]
-    return picture, np.where(target == ignore, -1, target)
+    factor = require_integer("--short-side", short_side) / min(full)
+    return read_image(image, resize=(max(1, round(full[0] * factor)), max(1, round(full[1] * factor))))
+
+
+def _require_classes(target: IntArray, classes: int, *, label: Path | None) -> None:
+    """Refuse a ground truth with labels that the model does not have."""
+    if (largest := int(target.max())) >= classes:
+        raise InputError(
+            f"{label} holds the label {largest}, but the model's are 0 .. {classes - 1}: "
+            f"if it stands for no ground truth, give --ignore {largest}"
+        )
 
 
 def _table(found: Comparison) -> Table:

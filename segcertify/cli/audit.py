@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segcertify.certificate import Certificate
+from segcertify.cli.attack import read_resized
 from segcertify.cli.options import BatchSize, Device, Limit, Precision, Seed, chosen_device, ready_model
 from segcertify.cli.printing import console, escape, print_table
 from segcertify.cli.sets import parse_setting
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from segcertify.audit import Audit, Finding, SamplerFinding
     from segcertify.audit.certificates import Options
     from segcertify.report.table import Table
+    from segcertify.segmenter import Segmenter
 
 NOISES: tuple[Noise, ...] = (Gaussian(0.25), Laplace(0.25), Uniform(0.5), AxisRotation(0.25), Rotation(0.25))
 """What --sampler looks at when no certificate names a noise."""
@@ -30,13 +32,24 @@ def audit(
     ] = None,
     model: Annotated[str | None, typer.Option(help="The spec of the model that was certified.")] = None,
     input: Annotated[Path | None, typer.Option(help="The input that was certified.")] = None,
+    short_side: Annotated[
+        int | None, typer.Option(help="Resize the image to this many pixels on the short side, as attack did.")
+    ] = None,
     data: Annotated[str | None, typer.Option(help="The spec of the data set that was evaluated.")] = None,
     setting: Annotated[
         str | None, typer.Option(help="Which sigma,n,tau of an evaluation; its first by default.")
     ] = None,
+    correction: Annotated[
+        str | None, typer.Option(help="Which correction of an evaluation; its first by default.")
+    ] = None,
     limit: Limit = None,
     sampler: Annotated[
-        bool, typer.Option("--sampler", help="Audit the sampler instead: of the certificate's noise, else all five.")
+        bool,
+        typer.Option(
+            "--sampler",
+            help="Audit the sampler instead, on the device: of the certificate's noise, else all five. With --model "
+            "and --input also whether the model gives the same labels twice.",
+        ),
     ] = False,
     n: Annotated[int, typer.Option("--n", help="Fresh draws at every perturbed input.")] = 1000,
     steps: Annotated[int, typer.Option(help="Steps of the attacks; 0 for models without gradients.")] = 20,
@@ -50,14 +63,17 @@ def audit(
 ) -> None:
     """Try to refute certificates: fresh draws at the strongest perturbations found. Exit code 1 if any is refuted."""
     from segcertify.audit import audit_certificate, audit_run
-    from segcertify.data import load, read_input
+    from segcertify.cli.inputs import read
+    from segcertify.data import load
 
     run = claim if claim is not None and claim.is_dir() else None
     certificate = Certificate.load(claim) if claim is not None and run is None else None
-    if sampler:
-        _audit_sampler(NOISES if certificate is None else (certificate.noise,), level, seed)
-        return
     device = chosen_device(device)
+    if sampler:
+        noises = NOISES if certificate is None else (certificate.noise,)
+        asked = None if model is None else ready_model(model, device, precision=precision)
+        _audit_sampler(noises, asked, input, level=level, seed=seed, device=device)
+        return
     options: Options = {
         "n": n,
         "draws": draws,
@@ -69,9 +85,10 @@ def audit(
     }
     found: Finding | Audit
     if certificate is not None and model is not None and input is not None:
+        segmenter = ready_model(model, device, precision=precision)
         found = audit_certificate(
-            ready_model(model, device, precision=precision),
-            read_input(input),
+            segmenter,
+            read(input, segmenter).x if short_side is None else read_resized(input, short_side),
             certificate,
             seed=seed,
             **options,
@@ -85,6 +102,7 @@ def audit(
             scenes if limit is None else scenes.limit(limit),
             run,
             setting=None if setting is None else parse_setting(setting),
+            correction=correction,
             seed=seed,
             **options,
         )
@@ -98,10 +116,18 @@ def audit(
         raise typer.Exit(1)
 
 
-def _audit_sampler(noises: Sequence[Noise], level: float, seed: int) -> None:
+def _audit_sampler(
+    noises: Sequence[Noise], model: Segmenter | None, input: Path | None, *, level: float, seed: int, device: str
+) -> None:
     from segcertify.audit import audit_sampler
+    from segcertify.cli.inputs import read
 
-    findings = [audit_sampler(None, noise, level=level, seed=seed) for noise in noises]
+    if model is not None and input is None:
+        raise InputError("to ask a model twice, give an input for it: --input FILE")
+    x = None if input is None else read(input, model).x
+    if x is not None and len(noises) > 1:
+        noises = [noise for noise in noises if noise.norm != "angle" or x.ndim == 2]  # images do not turn
+    findings = [audit_sampler(None, noise, x=x, model=model, level=level, seed=seed, device=device) for noise in noises]
     for finding in findings:
         print_table(_checks(finding))
     if any(finding.failed for finding in findings):

@@ -22,7 +22,9 @@ Candidates = Annotated[int, typer.Option("--n0", help="Draws that choose the can
 Seed = Annotated[int, typer.Option(help="Fixes all noise.")]
 Model = Annotated[
     str,
-    typer.Option(help="A model's spec: pets, trained:FILE, hrnet:FILE, hf:NAME, onnx:FILE, python:module:factory, ..."),
+    typer.Option(
+        help="A model's spec: pets, camvid, parts, trained:FILE, hrnet:FILE, hf:NAME, python:module:factory, ..."
+    ),
 ]
 Data = Annotated[
     str,

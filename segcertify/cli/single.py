@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,13 +30,10 @@ from segcertify.cli.options import (
 from segcertify.cli.printing import console, escape, print_certificate, print_files, print_rows, print_table
 from segcertify.errors import InputError
 from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform, scale_for
+from segcertify.parts import CATEGORIES
 
 if TYPE_CHECKING:
     import torch
-
-    from segcertify.arrays import IntArray
-    from segcertify.certificate import Certificate
-    from segcertify.segmenter import Segmenter
 
 
 class NoiseName(StrEnum):
@@ -49,26 +47,42 @@ class NoiseName(StrEnum):
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture and the certificate.")] = Path("certified/demo"),
+    shape: Annotated[
+        str | None, typer.Option(help=f"Certify a generated shape instead, one of {', '.join(CATEGORIES)}.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the pictures and the certificate; default certified/demo, or demo-SHAPE there."),
+    ] = None,
     sigma: Annotated[
         float, typer.Option(help="Standard deviation of the noise; the model was trained with 0.25.")
     ] = 0.25,
     seed: Seed = 0,
 ) -> None:
-    """Certify a bundled photograph of a cat with the bundled model `pets`, on the CPU."""
+    """Certify a bundled photograph of a cat, or a generated shape, with a bundled model, on the CPU."""
     start = time.perf_counter()
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that sleep, not spin: much faster on a busy CPU
     from segcertify.demo import run
+    from segcertify.models.part_segmenter import category_name
 
-    result = run(folder(out), sigma=sigma, seed=seed)
+    category = None if shape is None else category_name(shape)
+    name = "demo" if category is None else f"demo-{category.lower()}"
+    result = run(folder(out or Path("certified") / name), category=category, sigma=sigma, seed=seed)
     console.print(escape(result.sentence))
     print_table(result.table)
-    print_files([result.picture, result.file])
+    print_files(result.files)
     console.print(f"took {time.perf_counter() - start:.1f} s on the CPU")
 
 
 def certify(
-    input: Annotated[Path, typer.Argument(help="An image (becomes RGB in [0, 1]) or a .npy file of floats.")],
+    input: Annotated[
+        Path,
+        typer.Argument(
+            help="An image (becomes RGB in [0, 1]). A cloud of points (becomes centred, of radius 1) in a .txt or .ply "
+            "file, or in a .npy file if the model is for shapes' parts: columns x y z, then nx ny nz and label where "
+            "known. Any other .npy file of floats stays as it is."
+        ),
+    ],
     model: Model,
     sigma: Annotated[
         float, typer.Option(help="The noise's scale, in the input's units (b for laplace, lam for uniform).")
@@ -82,35 +96,42 @@ def certify(
     b: Budget = None,
     norm: Annotated[str | None, typer.Option(help="linf, for gaussian noise; the noise's own norm by default.")] = None,
     channels: Annotated[
-        str | None, typer.Option(help="Noise on these channels only, such as 0,1,2 (gaussian).")
+        str | None,
+        typer.Option(
+            help="Noise on these channels only, such as 0,1,2 (gaussian). Of clouds with normals, x, y, z by default."
+        ),
     ] = None,
     axis: Annotated[
-        str | None, typer.Option(help="Axis of the channels (default 0), or of axis-rotation: x, y, z.")
+        str | None,
+        typer.Option(help="Axis of the channels (default 0, of clouds 1), or of axis-rotation: x, y, z."),
     ] = None,
-    label: Annotated[Path | None, typer.Option(help="Ground truth as a PNG of class numbers, for the picture.")] = None,
-    ignore: Annotated[int, typer.Option(help="The ground truth's number for ignored pixels.")] = 255,
+    label: Annotated[
+        Path | None, typer.Option(help="An image's ground truth as a PNG of class numbers, for the picture.")
+    ] = None,
+    ignore: Annotated[int, typer.Option(help="The ground truth's number for ignored pixels or points.")] = 255,
     seed: Seed = 0,
     batch_size: BatchSize = None,
     device: Device = None,
     precision: Precision = "fp32",
     out: Annotated[Path | None, typer.Option(help="Folder for the results; default certified/NAME.")] = None,
 ) -> None:
-    """Certify one input: writes votes, certificate and, for images, pictures. Run again to resume."""
-    import torch
-
-    from segcertify.data import read_input
+    """Certify one input: writes votes, certificate and, for images and clouds, pictures. Run again to resume."""
+    from segcertify.cli.inputs import draw, read
     from segcertify.sampler import certify
 
     chosen = _noise(noise, sigma, channels, axis)
-    out = folder(out or Path("certified") / input.stem)
-    x = torch.from_numpy(read_input(input))
-    target = None if label is None else _target(label, tuple(x.shape[1:]), ignore)
+    if not input.is_file():
+        raise InputError(f"no file at {input}")
     device = chosen_device(device)
     segmenter = ready_model(model, device, precision=precision)
+    read_in = read(input, segmenter, label=label, ignore=ignore)
+    if read_in.cloud:
+        chosen = _on_cloud(chosen, read_in.x, axis)
+    out = folder(out or Path("certified") / input.stem)
     votes, resume = out / "votes.safetensors", out / "resume.safetensors"
     certificate = certify(
         segmenter,
-        x,
+        read_in.x,
         noise=chosen,
         tau=tau,
         n=n,
@@ -128,10 +149,8 @@ def certify(
     )
     certificate.save(out / "certificate.safetensors")
     resume.unlink(missing_ok=True)
-    files = [out / "certificate.safetensors", votes]
-    if x.ndim == 3 and len(x) == 3 and certificate.labels.shape == x.shape[1:]:
-        files += _draw(segmenter, x.to(device), certificate, out, target)
-    print_certificate(certificate, files)
+    drawn = draw(segmenter, read_in._replace(x=read_in.x.to(device)), certificate, out)
+    print_certificate(certificate, [out / "certificate.safetensors", votes, *drawn])
 
 
 def plan(
@@ -194,27 +213,10 @@ def _noise(name: NoiseName, sigma: float, channels: str | None, axis: str | None
     return noises[name]()
 
 
-def _target(path: Path, shape: tuple[int, ...], ignore: int) -> IntArray:
-    """The ground truth, -1 where it is ignored."""
-    import numpy as np
-
-    from segcertify.data import read_label
-
-    target = read_label(path)
-    if target.shape != shape:
-        raise InputError(f"{path} has size {target.shape}, but the input has size {shape}")
-    return np.where(target == ignore, -1, target)
-
-
-def _draw(
-    segmenter: Segmenter, x: torch.Tensor, certificate: Certificate, out: Path, target: IntArray | None
-) -> list[Path]:
-    """The pictures of a certified image: labels with a palette, and the panels of the paper's Figure 1."""
-    from segcertify.pictures import certified_figure, save_figure, save_labels
-    from segcertify.segmenter import is_random, predict
-
-    seeds = [0] if is_random(segmenter) else None
-    prediction = predict(segmenter, x[None], seeds)[0].cpu().numpy()
-    save_labels(certificate.labels, out / "labels.png")
-    save_figure(certified_figure(x.cpu().numpy(), prediction, certificate, target=target), out / "certified.png")
-    return [out / "labels.png", out / "certified.png"]
+def _on_cloud(noise: Noise, x: torch.Tensor, axis: str | None) -> Noise:
+    """Gaussian noise on a cloud: on x, y, z and not on normals, unless channels are chosen: columns by default."""
+    if not isinstance(noise, Gaussian):
+        return noise
+    if noise.channels is None:
+        return replace(noise, channels=(0, 1, 2), axis=1) if x.shape[1] > 3 else noise
+    return noise if axis is not None else replace(noise, axis=1)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from segcertify.arrays import FloatArray, IntArray
 from segcertify.data.codes import IGNORE, Target, decode, require_codes
 from segcertify.data.dataset import DataSet
-from segcertify.data.points import place, read_points
+from segcertify.data.points import layout_of, place, read_points
 from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
 
 XYZ = ("x", "y", "z")
 NORMALS = ("nx", "ny", "nz")
+LABEL = "label"
+LAYOUTS = (XYZ, (*XYZ, LABEL), (*XYZ, *NORMALS), (*XYZ, *NORMALS, LABEL))
+"""What a row of a single cloud's file may hold."""
 POINTS = 2048
 """How many points the paper draws from each shape."""
 
@@ -72,7 +77,7 @@ class CloudSet(DataSet):
     codes: Mapping[int, int]
     columns: tuple[str, ...]
     categories: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    label: str = "label"
+    label: str = LABEL
     normals: bool = False
     points: int | None = POINTS
     seed: int = 0
@@ -116,19 +121,8 @@ class CloudSet(DataSet):
     def _shape(self, cloud: Cloud) -> tuple[FloatArray, Target]:
         """The whole shape, at the origin and of radius 1, and its points' classes, IGNORE where there is none."""
         table = read_points(cloud.path, self.columns, self._wanted())
-        labels = table[:, -1]
-        broken = labels != np.rint(labels)
-        if broken.any():
-            row = int(broken.argmax())
-            raise InputError(f"{place(cloud.path, row)}: the label {labels[row]:g} is not a whole number: correct it")
-        target = decode(
-            labels,
-            self._codes_of(cloud.category),
-            where=lambda row: place(cloud.path, row),
-            kind=f"a class of {cloud.category}" if cloud.category else "a class",
-        )
-        xyz = at_unit_radius(table[:, :3], where=f"{cloud.path}")
-        return np.concatenate([xyz, table[:, 3:-1]], axis=1), target
+        target = _classes(cloud.path, table[:, -1], self._codes_of(cloud.category), category=cloud.category)
+        return _at_unit_radius(cloud.path, table[:, :-1]), target
 
     def _wanted(self) -> tuple[str, ...]:
         return (*XYZ, *(NORMALS if self.normals else ()), self.label)
@@ -144,19 +138,53 @@ class CloudSet(DataSet):
         return f", {self.points or 'all'} points{' with normals' if self.normals else ''}"
 
 
+def read_cloud(
+    path: str | os.PathLike[str], codes: Mapping[int, int], *, category: str = "", normals: bool | None = None
+) -> tuple[npt.NDArray[np.float32], Target | None]:
+    """One cloud from its file, with all its points, as a `CloudSet` makes it: x, and the target where there are labels.
+
+    The columns (in PLY files the properties) are those of one of ``LAYOUTS``:
+    x y z, then normals, labels, both or none. ``codes`` and ``category`` are as of a
+    `CloudSet`; the target is IGNORE where there is no ground truth. ``normals`` says whether ``x`` has
+    them: None is as in the file, and True is an error where the file has none.
+    """
+    path = Path(path)
+    columns = layout_of(path, LAYOUTS)
+    if normals and not set(NORMALS) <= set(columns):
+        raise InputError(
+            f"{path} has the columns {' '.join(columns)}, but normals are needed: "
+            "add nx ny nz, or use a model without normals"
+        )
+    wanted = [name for name in columns if name not in NORMALS or normals is not False]
+    table = read_points(path, columns, wanted)
+    labelled = LABEL in columns
+    target = _classes(path, table[:, -1], codes, category=category) if labelled else None
+    return _at_unit_radius(path, table[:, :-1] if labelled else table).astype(np.float32), target
+
+
+def _classes(path: Path, labels: FloatArray, codes: Mapping[int, int], *, category: str) -> Target:
+    """The class of each label in a file, IGNORE where there is none."""
+    broken = labels != np.rint(labels)
+    if broken.any():
+        row = int(broken.argmax())
+        raise InputError(f"{place(path, row)}: the label {labels[row]:g} is not a whole number: correct it")
+    kind = f"a class of {category}" if category else "a class"
+    return decode(labels, codes, where=lambda row: place(path, row), kind=kind)
+
+
 def variant(*, points: int | None, normals: bool) -> str:
     """What a data set's name adds where a cloud is not made as in the paper's rows without normals."""
     drawn = "" if points == POINTS else f" of {points or 'all'} points"
     return f"{drawn}{' with normals' if normals else ''}"
 
 
-def at_unit_radius(xyz: FloatArray, *, where: str) -> FloatArray:
-    """Points (points, 3) moved so that their mean is 0, scaled so that the farthest is at distance 1."""
-    centred: FloatArray = xyz - xyz.mean(axis=0)
+def _at_unit_radius(path: Path, table: FloatArray) -> FloatArray:
+    """Points moved so that their mean is 0, scaled so that the farthest is at distance 1; normals stay as they are."""
+    centred: FloatArray = table[:, :3] - table[:, :3].mean(axis=0)
     radius = float(np.linalg.norm(centred, axis=1).max())
     if not radius > 0:
-        raise InputError(f"{where}: all {len(xyz)} points lie in one place, so the shape has no size: remove it")
-    return centred / radius
+        raise InputError(f"{path}: all {len(table)} points lie in one place, so the shape has no size: remove it")
+    return np.concatenate([centred / radius, table[:, 3:]], axis=1)
 
 
 def draw(count: int, points: int, *, seed: int, cloud_id: str) -> IntArray:

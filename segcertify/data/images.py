@@ -130,7 +130,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except InputError:
         raise
     except UnidentifiedImageError:
-        raise InputError(f"{path} is not an image that Pillow can read, nor a .npy file") from None
+        raise InputError(f"{path} is not an image that Pillow can read, nor a .npy, .txt or .ply file") from None
     except (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError) as error:
         raise InputError(f"{path} cannot be read ({error}): is it truncated?") from None
 

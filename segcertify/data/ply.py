@@ -44,6 +44,11 @@ def read_ply(path: Path, names: Sequence[str]) -> FloatArray:
     return read(path, content[header.size :], header, names)
 
 
+def ply_properties(path: Path) -> tuple[str, ...]:
+    """What each vertex has, by name."""
+    return tuple(_header(path, path.read_bytes()).properties)
+
+
 def _text(path: Path, body: bytes, header: _Header, names: Sequence[str]) -> FloatArray:
     lines = body.decode("latin-1").split("\n")[: header.vertices]
     columns = list(header.properties)

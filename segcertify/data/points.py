@@ -9,7 +9,7 @@ import numpy as np
 
 from segcertify.arrays import FloatArray
 from segcertify.data.files import read_npy
-from segcertify.data.ply import read_ply
+from segcertify.data.ply import ply_properties, read_ply
 from segcertify.data.rows import numbered, parse_rows
 from segcertify.errors import InputError
 
@@ -22,8 +22,7 @@ def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> Fl
     ``.npy`` files and text files (all but ``.npy`` and ``.ply``) hold
     ``columns``, a row for each point; PLY files say themselves what they hold.
     """
-    if not path.is_file():
-        raise InputError(f"no file at {path}")
+    _require_file(path)
     if path.suffix == ".ply":
         table = read_ply(path, wanted)
     else:
@@ -41,11 +40,48 @@ def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> Fl
     return table
 
 
+def layout_of(path: Path, layouts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The layout of a file: the one with as many columns; for PLY files the longest whose properties are all there."""
+    _require_file(path)
+    if path.suffix == ".ply":
+        names = ply_properties(path)
+        fitting = [layout for layout in layouts if set(layout) <= set(names)]
+        found = f"the properties {', '.join(names) or 'none'}"
+    else:
+        count = _width(path)
+        fitting = [layout for layout in layouts if len(layout) == count]
+        found = f"{count} column{'s' * (count != 1)}"
+    if not fitting:
+        forms = ", ".join(f"{len(layout)} ({' '.join(layout)})" for layout in layouts)
+        raise InputError(
+            f"{path} has {found}, but a cloud has {forms}: write one of these, in text with spaces between"
+        )
+    return max(fitting, key=len)
+
+
 def place(path: Path, row: int) -> str:
     """Where a row of a file lies: its line in a text file, else which point it is, counted from 1."""
     if path.suffix in (".npy", ".ply"):
         return f"{path}, point {row + 1}"
     return f"{path}, line {[number for number, _ in numbered(_lines(path))][row]}"
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"no file at {path}")
+
+
+def _width(path: Path) -> int:
+    """How many columns a file's rows have, by its first row."""
+    if path.suffix == ".npy":
+        array = read_npy(path)
+        if array.ndim != 2:
+            raise InputError(f"{path} must hold one cloud (points, columns), but holds {array.dtype} {array.shape}")
+        return int(array.shape[1])
+    first = next((text for _, text in numbered(_lines(path))), None)
+    if first is None:
+        raise InputError(f"{path} holds no points: remove it, or fetch it again")
+    return len(first.split())
 
 
 def _lines(path: Path) -> list[str]:

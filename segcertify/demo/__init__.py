@@ -1,88 +1,65 @@
-"""A certificate for a real photograph, on any machine, in seconds."""
+"""A certificate for a real photograph or a generated shape, on any machine, in seconds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from segcertify.arrays import BoolArray, IntArray
-from segcertify.certificate import ABSTAIN, Certificate, radius_text
-from segcertify.data.images import read_image
-from segcertify.demo.picture import steps_figure
-from segcertify.models import card_of, load
-from segcertify.noise import Gaussian
-from segcertify.pictures import save_figure
+from segcertify.certificate import ABSTAIN, Certificate
+from segcertify.demo.cat import Cat, photograph
+from segcertify.demo.shape import Shape
 from segcertify.report.table import Table
 from segcertify.sampler import certify
-from segcertify.segmenter import predict
-from segcertify.streams import DrawStream
+from segcertify.segmenter import base_labels
 
-SIZE = (160, 241)
-"""Height and width of the photograph that is certified: `pets` was trained with short sides of about 160 pixels."""
+__all__ = ["Cat", "Demo", "Shape", "photograph", "run"]
 
 
 @dataclass(frozen=True)
 class Demo:
-    """The certificate, the model's labels without noise, the names of the classes, and the files written."""
+    """What was certified, the certificate, the model's labels without noise, and the files written."""
 
+    subject: Cat | Shape
     certificate: Certificate
     prediction: IntArray
-    classes: tuple[str, ...]
-    picture: Path
-    file: Path
+    files: tuple[Path, ...]
 
     @property
     def sentence(self) -> str:
         """What was proved, in plain words."""
-        proved, (height, width) = self.certificate, self.prediction.shape
-        share = proved.certified / proved.N
-        return (
-            f"Proved with probability at least {100 * (1 - proved.alpha):g}% (over the noise drawn): whatever change "
-            f"of up to {radius_text(proved.radius, 3)} in l2 norm is made to this photograph at {height} x {width} "
-            f"pixels (with colours from 0 to 1; such as {int(255 * proved.radius)} of 255 steps in one colour of one "
-            f"pixel, or less in many), {proved.certified:,} of its {proved.N:,} pixels ({share:.1%}) all keep their "
-            "label, the model's most frequent one under noise."
-        )
+        return self.subject.sentence(self.certificate)
 
     @property
     def table(self) -> Table:
-        """How many pixels have which label, certified and by the model alone."""
+        """How many pixels or points have which label, certified and by the model alone."""
         certified, alone = self.certificate.labels, self.prediction
-        names = {c: name for c, name in enumerate(self.classes) if c in certified or c in alone}
+        names = {c: name for c, name in enumerate(self.subject.classes) if c in certified or c in alone}
         names[ABSTAIN] = "abstained"
+        sure = "A certified label is sure to stay, not to be right. Where it abstained, nothing is promised."
         return Table(
-            "The photograph's pixels",
+            self.subject.title,
             ("label", "certified", "model without noise, no guarantee"),
             tuple((name, _count(certified == c), _count(alone == c)) for c, name in names.items()),
-            notes=("A certified label is sure to stay, not to be right. Where it abstained, nothing is promised.",),
+            notes=(sure, *self.subject.notes(self.certificate)),
         )
 
 
-def photograph() -> torch.Tensor:
-    """The bundled photograph, Chelsea the cat (CC0): (3, 160, 241) in [0, 1]."""
-    with as_file(files("segcertify.demo") / "chelsea.jpg") as file:
-        return torch.from_numpy(read_image(file, resize=SIZE))
-
-
-def run(out: Path, *, sigma: float = 0.25, seed: int = 0, progress: bool | None = None) -> Demo:
-    """Certify the bundled photograph with the bundled model `pets` at n0 = 10, n = 100, tau = 0.75."""
-    x, model, noise = photograph(), load("pets"), Gaussian(sigma)
-    card = card_of(model)
-    assert card is not None  # what ships has one
-    certificate = certify(model, x, noise=noise, tau=0.75, n=100, n0=10, alpha=0.001, seed=seed, progress=progress)
-    noisy = noise.draw(x, [DrawStream(seed, "", "agree", 0)])[0]  # the first of the n draws
-    prediction, labels = predict(model, torch.stack([x, noisy])).numpy()
-    demo = Demo(certificate, prediction, card.classes, out / "certified.png", out / "certificate.safetensors")
-    certificate.save(demo.file)
-    figure = steps_figure(
-        x.numpy(), noisy.numpy(), labels, certificate, colours=np.array(card.colours) / 255, names=card.classes
-    )
-    save_figure(figure, demo.picture)
-    return demo
+def run(
+    out: Path, *, category: str | None = None, sigma: float = 0.25, seed: int = 0, progress: bool | None = None
+) -> Demo:
+    """Certify the bundled photograph, or a generated shape of a category, at n0 = 10, n = 100, tau = 0.75."""
+    subject = Cat() if category is None else Shape(category)
+    model, x = subject.model, subject.x
+    certificate = certify(
+        model, x, noise=subject.noise(sigma), tau=0.75, n=100, n0=10, alpha=0.001, seed=seed, input_id=subject.id,
+        progress=progress,
+    )  # fmt: skip
+    certificate.save(file := out / "certificate.safetensors")
+    prediction = base_labels(model, x)
+    return Demo(subject, certificate, prediction, (*subject.draw(out, certificate, prediction), file))
 
 
 def _count(where: BoolArray) -> str:

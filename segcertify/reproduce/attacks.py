@@ -18,7 +18,7 @@ import torch
 
 from segcertify import __version__, archive, metrics
 from segcertify.arrays import IntArray
-from segcertify.attacks.comparison import Comparison, attack_base, base_labels, compare, smoothed_steps
+from segcertify.attacks.comparison import Comparison, attack_base, compare, smoothed_steps
 from segcertify.attacks.picture import Row, jpeg, rows_figure
 from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError, require_integer, require_positive
@@ -29,7 +29,7 @@ from segcertify.progress import Advance, progress_bar
 from segcertify.reproduce.attack_results import SECTIONS, Example, Results, Under
 from segcertify.reproduce.bundled import ALPHA, N0, SETTINGS
 from segcertify.sampler import certify
-from segcertify.segmenter import Segmenter
+from segcertify.segmenter import Segmenter, base_labels
 
 CLAIM = SETTINGS[0]
 """What is certified: sigma = 0.25, n = 100, tau = 0.75, as in the paper's Figure 1."""

@@ -92,10 +92,40 @@ def test_a_certificate_that_abstains_everywhere_leaves_nothing_to_attack():
     assert _verdict(found).startswith("Nothing is certified")
 
 
+@pytest.mark.parametrize(
+    ("moved", "refuted", "said"),
+    [
+        (0, 0, "No certified pixel of the smoothed model moved"),
+        (3, 0, "Up to 3 certified pixels had another majority, none significantly"),
+        (3, 2, "Up to 2 certified pixels moved significantly. The chance of that is at most 0.004: please report it."),
+    ],
+)
+def test_the_verdict_is_of_the_worst_attack(certificate, moved, refuted, said):
+    found = compare(ROBUST, FRAGILE, picture(), certificate, steps=1)
+    asked = dataclasses.replace(found.robust.smoothed, moved=moved, refuted=refuted)
+    worst = dataclasses.replace(found.robust, smoothed=asked)
+    still = [
+        dataclasses.replace(each, smoothed=dataclasses.replace(asked, moved=0, refuted=0))
+        for each in (found.non_robust, found.smoothed)
+    ]
+    assert _verdict(dataclasses.replace(found, non_robust=still[0], robust=worst, smoothed=still[1])).startswith(said)
+
+
 def test_only_l2():
     certificate = sc.certify(ROBUST, picture(), noise=sc.Laplace(0.2), n=100)
     with pytest.raises(sc.InputError, match="in the l2 norm, but the certificate is in 'l1'"):
         compare(ROBUST, FRAGILE, picture(), certificate)
+
+
+def test_labels_that_the_model_does_not_have_are_refused_before_the_work(tmp_path):
+    Image.fromarray(np.zeros((16, 16, 3), np.uint8)).save(tmp_path / "photo.png")
+    Image.fromarray(np.full((16, 16), 11, np.uint8)).save(tmp_path / "label.png")
+    models = ["--model", "pets", "--non-robust", "pets-non-robust"]
+    result = command(tmp_path, "attack", "photo.png", *models, "--label", "label.png", code=2)
+    said = " ".join((result.stdout + result.stderr).split())
+    assert "label.png holds the label 11, but the model's are 0 .. 2: if it stands for no ground truth" in said
+    assert "give --ignore 11" in said
+    assert "With probability" not in said
 
 
 @pytest.fixture
@@ -111,10 +141,14 @@ def folder(tmp_path):
 
 
 def attack(folder, *options, code=0):
-    command = [sys.executable, "-c", "from segcertify.cli import main; main()", "attack", "photo.png"]
-    command += ["--model", "python:models:steep", "--non-robust", "python:models:fragile", "--steps", "5", *options]
+    models = ["--model", "python:models:steep", "--non-robust", "python:models:fragile"]
+    return command(folder, "attack", "photo.png", *models, "--steps", "5", *options, code=code)
+
+
+def command(folder, *arguments, code=0):
+    line = [sys.executable, "-c", "from segcertify.cli import main; main()", *map(str, arguments)]
     environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+    result = subprocess.run(line, cwd=folder, capture_output=True, text=True, env=environment, check=False)
     assert result.returncode == code, result.stderr
     assert "Traceback" not in result.stderr
     return " ".join((result.stdout + result.stderr).split())
@@ -126,10 +160,12 @@ def test_the_command(folder):
     for name in ("non-robust base model", "robust base model", "smoothed model"):
         assert name in shown
     assert "Attacks within l2 norm 0.1686" in shown
-    assert "moved" in shown
+    assert "No certified pixel of the smoothed model moved, under any of the three attacks." in shown
     out = folder / "attacked" / "photo"
     assert {file.name for file in out.iterdir()} == {"attacked.png", "certificate.safetensors"}
     assert sc.Certificate.load(out / "certificate.safetensors").labels.shape == (16, 24)
+    arguments = ["audit", out / "certificate.safetensors", "--model", "python:models:steep", "--input", "photo.png"]
+    assert "No violation" in command(folder, *arguments, "--short-side", "16", "--n", "100", "--steps", "2")
 
 
 def test_beyond_the_radius_nothing_is_promised(folder):
@@ -143,6 +179,7 @@ def test_beyond_the_radius_nothing_is_promised(folder):
         (["--loss", "mse"], "unknown loss 'mse'"),
         (["--radius", "-1"], "radius must be positive, but got -1.0"),
         (["--short-side", "0"], "--short-side must be an integer not less than 1"),
+        (["--tau", "0.5", "--short-side", "8"], "tau=0.5 certifies no radius to attack within: give one, or a larger"),
         (
             ["--non-robust", "python:models:labels", "--short-side", "16"],
             "needs logits, but the model gave torch.int64",

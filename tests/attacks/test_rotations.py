@@ -48,6 +48,19 @@ def test_turns_are_rotations_within_the_radius(axis, columns):
             assert math.acos(min(1.0, float(turn.trace() - 1) / 2)) <= 0.3 + 1e-6
 
 
+@pytest.mark.parametrize("axis", [None, (1.0, 2.0, 3.0)])
+def test_angles_are_exact_for_clouds_in_single_precision(axis):
+    x, model = cloud().float(), flips_at(1.0)
+    for seed in range(5):
+        attack = turn_clouds(model, x, predict(model, x), 0.3, axis=axis, restarts=2, steps=4, seed=seed)
+        assert attack.x.dtype == torch.float32
+        vectors = Turns(0.3, axis)._vectors(attack.shift)
+        assert (vectors.norm(dim=1) <= 0.3 * (1 + 1e-15)).all()
+        if axis is not None:  # about that axis, and not one that single precision made of it
+            along = torch.tensor(axis).double() / math.sqrt(14)
+            torch.testing.assert_close(vectors, (vectors @ along)[:, None] * along, atol=1e-15, rtol=0)
+
+
 @pytest.mark.parametrize("axis", [None, "z"])
 def test_a_known_flip_is_found(axis):
     """A point on the x axis changes its label when it turns by 0.4, and not before."""

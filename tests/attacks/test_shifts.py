@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from segmenters import Conv, image
@@ -55,19 +56,21 @@ def test_attacks_move_labels_and_stay_inside(network, batch, ball, loss):
         assert attack.losses[-1] > attack.losses[0]
 
 
-@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("norm", ["l2", "linf", "l1"])
 def test_a_linear_models_worst_case(norm):
     """Label 1 at a margin; the ball that just reaches the boundary in closed form is enough, one below is not."""
     w = torch.randn(3, 6, 6, generator=torch.Generator().manual_seed(0))
     x = torch.full((1, 3, 6, 6), 0.5)
     model = Slope(w, 0.3 - float((w * x[0]).sum())).eval()
-    reach = 0.3 / float(w.norm() if norm == "l2" else w.abs().sum())
-    make = {"l2": L2, "linf": Linf}[norm]
+    dual = {"l2": w.norm(), "linf": w.abs().sum(), "l1": w.abs().max()}[norm]
+    reach = 0.3 / float(dual)
+    make = {"l2": L2, "linf": Linf, "l1": L1}[norm]
     labels = torch.ones(1, 1, dtype=torch.long)
     missed = pgd(model, x, labels, make(reach * 0.999), steps=40)
     assert missed.moved.tolist() == [0]
     assert pgd(model, x, labels, make(reach * 1.001), steps=40).moved.tolist() == [1]
-    worst = -reach * 0.999 * (w / w.norm() if norm == "l2" else w.sign())
+    steepest = {"l2": w / w.norm(), "linf": w.sign(), "l1": w.sign() * (w.abs() == w.abs().max())}[norm]
+    worst = -reach * 0.999 * steepest
     torch.testing.assert_close(missed.shift[0], worst, atol=1e-5, rtol=1e-3)
 
 
@@ -118,6 +121,20 @@ def test_an_entry_does_not_depend_on_its_batch_mates(ball):
         alone = pgd(model, batch[i : i + 1], labels[i : i + 1], ball, steps=5, restarts=2)
         assert torch.equal(alone.x[0], together.x[i])
         assert alone.moved[0] == together.moved[i]
+
+
+@pytest.mark.parametrize("weights", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("inputs", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_inputs_and_weights_of_any_precision(network, batch, weights, inputs):
+    """Inputs come to the model in its weights' precision, as in `sample`; those in half precision are made single."""
+    model, x = network.to(weights), batch.to(inputs)
+    kept = torch.float64 if inputs == torch.float64 else torch.float32
+    labels = predict(model, x.to(weights))
+    attack = pgd(model, x, labels, L2(0.4), steps=5)
+    assert attack.x.dtype == kept
+    assert (L2(0.4).norm(attack.x.double() - x.double()) <= 0.4).all()
+    assert (attack.moved > 0).all()
+    assert torch.equal(attack.moved, (predict(model, attack.x.to(weights)) != labels).flatten(1).sum(1))
 
 
 def test_only_valid_components_count(network, batch):
@@ -230,6 +247,10 @@ def test_models_that_cannot_be_attacked(model, message, batch):
         ({"x": image()[None] + 3}, r"outside the box \(0.0, 1.0\)"),
         ({"x": image()[None] * math.nan, "box": None}, "NaN or infinite"),
         ({"x": torch.zeros(1, 3, 12, 16, dtype=torch.long)}, "must be a batch"),
+        ({"x": image()[None].numpy()}, r"must be a batch \(B, ...\) of floats, but got ndarray"),
+        ({"labels": np.zeros((1, 12, 16), int)}, "labels must be a tensor, but got ndarray"),
+        ({"valid": [True]}, "valid must be a tensor, but got list"),
+        ({"ball": 0.5}, r"ball must be such as L2\(0.16\), .* but got 0.5"),
         ({"labels": torch.zeros(2, 12, 16, dtype=torch.long)}, "must be of one batch"),
         ({"labels": torch.full((1, 12, 16), -1)}, "a label is -1, which is no class"),
         ({"labels": torch.full((1, 12, 16), 5)}, "labels must be below 5"),
@@ -237,6 +258,6 @@ def test_models_that_cannot_be_attacked(model, message, batch):
     ],
 )
 def test_bad_input(network, change, message):
-    arguments = {"x": image()[None], "labels": torch.zeros(1, 12, 16, dtype=torch.long)} | change
+    arguments = {"x": image()[None], "labels": torch.zeros(1, 12, 16, dtype=torch.long), "ball": L2(0.5)} | change
     with pytest.raises(sc.InputError, match=message):
-        pgd(network, arguments.pop("x"), arguments.pop("labels"), L2(0.5), **arguments)
+        pgd(network, arguments.pop("x"), arguments.pop("labels"), arguments.pop("ball"), **arguments)

@@ -141,6 +141,39 @@ def test_draws_in_batches_give_the_same_attack():
     assert torch.equal(whole.moved, parts.moved)
 
 
+def test_arrays_and_other_precisions_are_what_certify_takes():
+    """A double array, and a network in single precision."""
+    torch.manual_seed(0)
+    network = torch.nn.Conv2d(3, 3, 3, padding=1).eval()
+    x = np.random.default_rng(0).random((3, 8, 8))
+    certificate = sc.certify(network, x, sigma=0.02, tau=0.6, n=100)
+    assert certificate.certified > 20
+    attack = attack_smoothed(network, x, certificate, steps=3)
+    assert attack.x.dtype == torch.float64
+    assert 0 < np.linalg.norm(attack.x[0].numpy() - x) <= certificate.radius
+    assert recount(network, attack.x[0].numpy(), certificate, n=100).refuted == 0
+
+
+def test_noisy_copies_for_a_random_model_have_seeds_of_their_own():
+    seen = []
+
+    class Random:
+        random = True
+
+        def __call__(self, batch, seeds):
+            assert len(seeds) == len(batch)
+            seen.append(seeds)
+            return half_spaces(batch)
+
+    x = torch.zeros(N).double()
+    certificate = sc.certify(half_spaces, x, sigma=0.25, tau=0.6, n=500)
+    attack_smoothed(Random(), x, certificate, draws=6, steps=3, box=None, batch_size=4)
+    probe, *steps = seen
+    assert [len(seeds) for seeds in steps] == [4, 2] * 4
+    assert len({seed for seeds in steps for seed in seeds}) == 6 * 4
+    assert len(probe) == 1
+
+
 def test_bad_input():
     x = torch.zeros(N).double()
     certificate = sc.certify(half_spaces, x, sigma=0.25, tau=0.6, n=500)

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 import segcertify as sc
-from segcertify.audit import audit_certificate, audit_many
+from segcertify.audit import Audit, audit_certificate, audit_many
 from segcertify.draws import Draws
+from segcertify.streams import DrawStream
 
 pytestmark = pytest.mark.statistical
 
@@ -84,6 +85,29 @@ def test_a_planted_radius_three_times_too_large_is_caught(case):
     assert finding.refuted, finding.verdict
     assert not finding.places[0].violated.any()  # at x itself the labels are right
     assert "refuted" in finding.verdict
+
+
+@pytest.mark.parametrize("weights", [torch.float32, torch.bfloat16])
+def test_a_double_array_and_a_network_of_another_precision(weights):
+    torch.manual_seed(0)
+    network = torch.nn.Conv2d(3, 3, 3, padding=1).eval().to(weights)
+    x = np.random.default_rng(0).random((3, 8, 8))
+    certificate = sc.certify(network, x, sigma=0.02, tau=0.6, n=100)
+    assert certificate.certified > 20
+    finding = audit_certificate(network, x, certificate, n=100, steps=3)
+    assert len(finding.places) == 8
+    assert not finding.refuted, finding.verdict
+
+
+@pytest.mark.cuda
+def test_an_array_and_a_network_on_cuda():
+    torch.manual_seed(0)
+    network = torch.nn.Conv2d(3, 3, 3, padding=1).eval().cuda()
+    x = np.random.default_rng(0).random((3, 8, 8), np.float32)
+    certificate = sc.certify(network, x, sigma=0.02, tau=0.6, n=100)
+    finding = audit_certificate(network, x, certificate, n=100, steps=3)
+    assert not finding.refuted, finding.verdict
+    assert {place.x.device.type for place in finding.places} == {"cpu"}
 
 
 @pytest.mark.parametrize("case", ["gaussian", "gaussian, linf", "gaussian, channels", "laplace"])
@@ -165,6 +189,31 @@ def test_draws_are_fresh():
     assert not before & set(seen)
 
 
+def test_no_draw_serves_two_places_or_an_attack(monkeypatch):
+    """Addresses of the draws that test, by place, and of all that attacks look at."""
+    tested, searched = [], []
+
+    class Addressed(DrawStream):
+        into = tested
+
+        def __init__(self, *address):
+            super().__init__(*address)
+            if address[2] != "probe":
+                self.into.append(address)
+
+    class Searched(Addressed):
+        into = searched
+
+    certificate = certified("gaussian")
+    monkeypatch.setattr("segcertify.draws.DrawStream", Addressed)
+    for module in ("attacks.smoothed", "attacks.ascent", "audit.certificates"):
+        monkeypatch.setattr(f"segcertify.{module}.DrawStream", Searched)
+    finding = audit_certificate(half_spaces, X, certificate, n=100, steps=2, batch_size=2)
+    assert len(tested) == len(set(tested)) == 100 * len(finding.places)
+    assert searched
+    assert not set(tested) & set(searched)
+
+
 def test_k_errors_are_allowed_to_a_k_fwer_certificate():
     certificate = certified("gaussian", correction="k-fwer", k=3)
     wrong = certificate.labels.copy()
@@ -197,3 +246,15 @@ def test_bad_input():
         audit_certificate(lambda batch: half_spaces(batch)[:, :, :11], X, certificate)
     with pytest.raises(sc.InputError, match="give every input an input_id of its own"):
         audit_many(half_spaces, [(X, certificate), (X, certificate)])
+    with pytest.raises(sc.InputError, match="draws must be an integer not less than 1"):
+        audit_certificate(half_spaces, X, certificate, draws=0, steps=0)
+    with pytest.raises(sc.InputError, match=r"needs logits, .* For an audit without attacks use steps=0"):
+        audit_certificate(lambda batch: half_spaces(batch).argmax(1), X, certificate)
+    with pytest.raises(sc.InputError, match="at least one finding"):
+        Audit(())
+
+
+def test_rates_above_one_explain_anything():
+    certificate = certified("gaussian", alpha=0.9)
+    finding = audit_certificate(half_spaces, X, certificate, level=0.5, **QUICK)
+    assert Audit((finding,)).p_value == 1

@@ -69,6 +69,13 @@ def test_the_sampler(folder):
     result = run("audit", "--sampler")
     assert result.exit_code == 0, result.output
     assert result.output.count("checks passed") == 5
+    assert "10 checks passed" not in result.output
+    model = ("--model", "python:bright_model:bright")
+    result = run("audit", "--sampler", *model, "--input", "photo.png")
+    assert result.exit_code == 0, result.output
+    assert result.output.count("10 checks passed") == 3  # one more, whether the model is the same twice; nothing turns
+    result = run("audit", "--sampler", *model)
+    assert "give an input for it: --input FILE" in str(result.exception)
 
 
 def test_nothing_to_audit():

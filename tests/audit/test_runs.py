@@ -80,6 +80,19 @@ def test_other_inputs_are_refused(run, data, tmp_path):
         audit_run(bright, load(f"pets:{tmp_path / 'pets'}"), run, n=300, steps=2)
 
 
+def test_another_network_is_refused(data, tmp_path):
+    torch.manual_seed(0)
+    network = torch.nn.Conv2d(3, 3, 1).eval()
+    settings = {"settings": SETTINGS[:1], "corrections": ["bh", "holm"], "save_votes": True}
+    sc.evaluate(network, data, out=tmp_path / "network", **settings)
+    audit = audit_run(network, data, tmp_path / "network", correction="holm", n=300, steps=2)
+    assert audit.refuted == 0, audit.verdict
+    with torch.no_grad():
+        network.bias[0] += 1e-3
+    with pytest.raises(sc.InputError, match=r"the model is not the one that .*network certified \(Conv2d\)"):
+        audit_run(network, data, tmp_path / "network", correction="holm")
+
+
 def test_the_command(run, data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "grey_model.py").write_text(
@@ -90,3 +103,5 @@ def test_the_command(run, data, tmp_path, monkeypatch):
     result = CliRunner().invoke(app, [*arguments, "--n", "200", "--steps", "2", "--setting", "0.25,100,0.75"])
     assert result.exit_code == 0, result.output
     assert "0 of 2 inputs have a violation" in " ".join(result.output.split())
+    result = CliRunner().invoke(app, [*arguments, "--correction", "bonferroni"])
+    assert "the run has no correction 'bonferroni', only holm" in str(result.exception)

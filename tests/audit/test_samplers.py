@@ -49,6 +49,35 @@ def test_our_own_sampler_passes(noise):
     assert sum(check.level for check in finding.checks) == pytest.approx(1e-6)
 
 
+@pytest.mark.parametrize("noise", [GAUSSIAN, sc.Uniform(0.5), sc.AxisRotation(0.3), sc.Rotation(0.3)], ids=repr)
+def test_the_false_alarm_rate_holds(noise, rate_exceeds):
+    """At a large level: 150 audits of our own sampler, failed in at most 30 % (1e-6)."""
+    x = None if noise.norm == "angle" else torch.full((2, 4, 4), 0.5)
+    settings = {"x": x, "n": 100, "n0": 50, "batch_size": 25, "level": 0.3}
+    found = [bool(audit_sampler(None, noise, seed=seed, **settings).failed) for seed in range(150)]
+    assert not rate_exceeds(sum(found), 150, 0.3), sum(found)
+    assert sum(found) > 5  # the checks are nearly exact, not idle
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("noise", [GAUSSIAN, sc.Laplace(0.2), sc.Uniform(0.5)], ids=repr)
+def test_our_own_sampler_passes_on_cuda(noise):
+    finding = audit_sampler(None, noise, device="cuda")
+    assert not finding.failed, finding.verdict
+
+
+def test_different_angles_far_out_are_no_repetition():
+    """Normal scores are cut off at 2^-25: two angles of six sigma have the same, but are not the same draw."""
+
+    def draw(x, phase, indices):
+        angles = [DrawStream(0, "", phase, j).rng.standard_normal() for j in indices]
+        if phase == "agree" and indices[0] == 0:
+            angles[:2] = 6.0, 6.1
+        return turn(x, [rotation_matrix(np.array([0.0, 0.0, 1.0]), 0.3 * angle) for angle in angles])
+
+    assert "no draw comes twice" not in failed(draw, sc.AxisRotation(0.3), n=200)
+
+
 @every
 def test_one_noise_for_a_whole_batch_is_caught(noise):
     own = own_draws(noise)
@@ -203,3 +232,5 @@ def test_bad_input():
         audit_sampler(None, sc.Rotation(0.3), x=torch.ones(5, 3))
     with pytest.raises(sc.InputError, match=r"the sampler gave shape \(3, 16, 16\) for 50 draws"):
         audit_sampler(lambda x, phase, indices: x, GAUSSIAN)
+    with pytest.raises(sc.InputError, match="device must be such as 'cpu' or 'cuda'"):
+        audit_sampler(None, GAUSSIAN, device="nonsense")

@@ -9,7 +9,7 @@ import trees
 
 import segcertify as sc
 from segcertify import InputError, data
-from segcertify.data.cloudset import Cloud, CloudSet, draw
+from segcertify.data.cloudset import Cloud, CloudSet, draw, read_cloud
 from segcertify.data.codes import IGNORE
 from segcertify.data.colours import voc_colours
 
@@ -205,3 +205,13 @@ def test_clouds_that_are_made_differently_are_not_joined(tmp_path):
     for change in ({"points": 9}, {"normals": True}, {"seed": 3}):
         with pytest.raises(InputError, match=f"cannot be joined, for their {next(iter(change))} differ"):
             first.joined(replace(second, **change))
+
+
+@pytest.mark.parametrize("normals", [True, False])
+def test_one_cloud_alone_is_as_in_a_data_set(tmp_path, normals):
+    table = trees.rows(0, [0, 1, 255])
+    scene = one(tmp_path, table, normals=normals, points=None)[0]
+    x, target = read_cloud(tmp_path / "p.npy", {0: 0, 1: 1, 255: IGNORE}, normals=normals)
+    assert x.dtype == scene.x.dtype
+    np.testing.assert_array_equal(x, scene.x)
+    np.testing.assert_array_equal(target, np.where(scene.valid, scene.target, IGNORE))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from segcertify import InputError
-from segcertify.data.points import place, read_points
+from segcertify.data.points import layout_of, place, read_points
 
 COLUMNS = ("x", "y", "z", "label")
 
@@ -113,3 +113,51 @@ def test_a_damaged_array_is_an_input_error_or_is_read(tmp_path):
             assert "p.npy" in str(error)  # noqa: PT017
             refused += 1
     assert refused > len(whole)
+
+
+LAYOUTS = (("x", "y"), ("x", "y", "label"), ("x", "y", "nx", "ny"))
+
+
+def test_the_layout_is_the_one_with_as_many_columns(tmp_path):
+    path = tmp_path / "p.txt"
+    for layout in LAYOUTS:
+        path.write_text("# a remark\n" + " 1" * len(layout) + "\n")
+        np.save(tmp_path / "p.npy", np.zeros((5, len(layout)), int))
+        for file in (path, tmp_path / "p.npy"):
+            assert layout_of(file, LAYOUTS) == layout
+
+
+def test_the_layout_of_a_ply_file_is_the_longest_that_it_names(tmp_path):
+    path = tmp_path / "p.ply"
+    for names, layout in [
+        (("y", "x"), ("x", "y")),
+        (("label", "x", "y", "red"), ("x", "y", "label")),
+        (("x", "y", "nx"), ("x", "y")),
+        (("x", "y", "nx", "ny", "label"), ("x", "y", "nx", "ny")),
+    ]:
+        properties = "".join(f"property float {name}\n" for name in names)
+        path.write_text(f"ply\nformat ascii 1.0\nelement vertex 0\n{properties}end_header\n")
+        assert layout_of(path, LAYOUTS) == layout
+    path.write_text("ply\nformat ascii 1.0\nelement vertex 0\nproperty float y\nend_header\n")
+    with pytest.raises(InputError, match=r"p.ply has the properties y, but a cloud has 2 \(x y\), 3 \(x y label\), 4"):
+        layout_of(path, LAYOUTS)
+
+
+def test_files_of_no_layout(tmp_path):
+    path = tmp_path / "p.txt"
+    for text, message in [
+        (
+            "1 2 3 4 5",
+            r"has 5 columns, but a cloud has 2 \(x y\), 3 \(x y label\), 4 \(x y nx ny\): write one of these",
+        ),
+        ("1,2,3", r"has 1 column, but .* in text with spaces between"),
+        ("# nothing\n", "holds no points"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(InputError, match=message):
+            layout_of(path, LAYOUTS)
+    np.save(tmp_path / "p.npy", np.zeros((3, 4, 5)))
+    with pytest.raises(InputError, match=r"must hold one cloud \(points, columns\), but holds float64 \(3, 4, 5\)"):
+        layout_of(tmp_path / "p.npy", LAYOUTS)
+    with pytest.raises(InputError, match=r"no file at .*gone.ply"):
+        layout_of(tmp_path / "gone.ply", LAYOUTS)

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import segcertify as sc
-from segcertify.demo import Demo, photograph
+from segcertify.demo import Cat, Demo, photograph
 from segcertify.demo.picture import steps_figure
 from segcertify.segmenter import predict
 
@@ -66,7 +66,7 @@ def test_the_same_seed_gives_the_same_certificate(certificate, model):
 
 def test_the_sentence_and_the_table_are_the_certificates(command, certificate, model):
     prediction = predict(model, photograph()[None])[0].numpy()
-    demo = Demo(certificate, prediction, sc.models.card_of(model).classes, *command)
+    demo = Demo(Cat(), certificate, prediction, files=())
     _, shown = command
     assert demo.sentence in shown
     share = certificate.certified / certificate.N

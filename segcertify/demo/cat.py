@@ -1,0 +1,69 @@
+"""A photograph of a cat, and the bundled model `pets`."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from segcertify.arrays import IntArray
+from segcertify.certificate import Certificate, radius_text
+from segcertify.data.images import read_image
+from segcertify.demo.picture import steps_figure
+from segcertify.models import card_of, load
+from segcertify.noise import Gaussian
+from segcertify.pictures import save_figure
+from segcertify.segmenter import predict
+from segcertify.streams import DrawStream
+
+SIZE = (160, 241)
+"""Height and width of the photograph that is certified: `pets` was trained with short sides of about 160 pixels."""
+
+
+def photograph() -> torch.Tensor:
+    """The bundled photograph, Chelsea the cat (CC0): (3, 160, 241) in [0, 1]."""
+    with as_file(files("segcertify.demo") / "chelsea.jpg") as file:
+        return torch.from_numpy(read_image(file, resize=SIZE))
+
+
+class Cat:
+    """The photograph, what labels its pixels, and how this is told and drawn."""
+
+    id, title = "", "The photograph's pixels"
+
+    def __init__(self) -> None:
+        self.x, self.model = photograph(), load("pets")
+        card = card_of(self.model)
+        assert card is not None  # what ships has one
+        self.classes, self.colours = card.classes, np.array(card.colours) / 255
+
+    def noise(self, sigma: float) -> Gaussian:
+        """On every pixel."""
+        return Gaussian(sigma)
+
+    def sentence(self, proved: Certificate) -> str:
+        """What was proved, in plain words."""
+        (height, width), share = proved.labels.shape, proved.certified / proved.N
+        return (
+            f"Proved with probability at least {100 * (1 - proved.alpha):g}% (over the noise drawn): whatever change "
+            f"of up to {radius_text(proved.radius, 3)} in l2 norm is made to this photograph at {height} x {width} "
+            f"pixels (with colours from 0 to 1; such as {int(255 * proved.radius)} of 255 steps in one colour of one "
+            f"pixel, or less in many), {proved.certified:,} of its {proved.N:,} pixels ({share:.1%}) all keep their "
+            "label, the model's most frequent one under noise."
+        )
+
+    def notes(self, proved: Certificate) -> tuple[str, ...]:
+        """Nothing more is said."""
+        return ()
+
+    def draw(self, out: Path, proved: Certificate, prediction: IntArray) -> tuple[Path, ...]:
+        """From the photograph over the first of the n noisy copies to the certified labels."""
+        noisy = proved.noise.draw(self.x, [DrawStream(proved.seed or 0, self.id, "agree", 0)])
+        labels = predict(self.model, noisy)[0].numpy()
+        figure = steps_figure(
+            self.x.numpy(), noisy[0].numpy(), labels, proved, colours=self.colours, names=self.classes
+        )
+        save_figure(figure, picture := out / "certified.png")
+        return (picture,)
