@@ -112,6 +112,8 @@ def evaluate(
         )
         assault.check(model, data[0])
         configuration = replace(configuration, attack=attack)
+    if len(data) and not (Path(out) / "config.json").exists():  # found now, what the model refuses leaves no folder
+        base_labels(given(model, data[0].category), torch.from_numpy(data[0].x).to(place))
     run = _Run(model, configuration, Path(out), noises=noises, assault=assault, batch_size=batch_size, device=place)
     run.keep_votes, run.keep_pictures = save_votes, save_pictures
     return run.over(data, progress=progress)

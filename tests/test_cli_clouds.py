@@ -230,3 +230,23 @@ def test_an_ignored_label(folder, chair):
     target = read(path, load(SHAPES), label=None, ignore=-1).target
     assert target[4] == -1
     assert (np.delete(target, 4) >= BACK).all()
+
+
+def test_labels_are_passed_over_where_nobody_asks(folder, chair):
+    """An audit needs no ground truth, so that numbers which `certify --ignore` allowed stop no audit."""
+    for value in (99, np.nan):
+        x, target, cloud = read(write(folder / "a.txt", changed(chair, 4, 6, value), NAMES), load(SHAPES))
+        assert cloud
+        assert x.shape == (600, 6)
+        assert target is None
+
+
+@pytest.mark.parametrize("suffix", [".TXT", ".Ply"])
+def test_suffixes_in_capitals(folder, chair, suffix):
+    """Beside the same cloud under a name in small letters."""
+    path = write(folder / f"a{suffix.lower()}", chair, NAMES)
+    shapes, small = load(SHAPES), read(path, load(SHAPES), ignore=255)
+    large = read(path.rename(folder / f"b{suffix}"), shapes, ignore=255)
+    assert large.cloud
+    assert large.x.equal(small.x)
+    assert large.target.tolist() == small.target.tolist()

@@ -160,3 +160,12 @@ def test_the_command_line_takes_the_noise(shapes, tmp_path, monkeypatch):
     assert "z-rotation noise" in result.output.replace("\n", " ")
     assert (tmp_path / "run" / "report" / "categories.csv").is_file()
     assert len(list((tmp_path / "run" / "certified").glob("*.html"))) == 2
+
+
+def test_a_model_that_refuses_the_clouds_claims_no_folder(tmp_path):
+    model = sc.models.load("parts?runs=1")
+    settings = {"out": tmp_path / "run", "settings": [], "progress": False}
+    with pytest.raises(sc.InputError, match="takes clouds"):
+        evaluate(model, sc.data.load("shapes:?count=1"), **settings)
+    assert not (tmp_path / "run").exists()
+    assert len(evaluate(model, sc.data.load("shapes:?count=1&normals=true"), **settings)) == 1

@@ -59,7 +59,7 @@ def table_command(name: str) -> Callable[..., None]:
 
         table, paper = cloud_table(name), data.startswith("shapenet:")
         specs = _specs(model)
-        every = every or (EVERY if paper else 1)
+        every = (EVERY if paper else 1) if every is None else every
         limit = LIMIT if limit is None and paper else limit
         device = chosen_device(device)
         out = folder(out or Path("reproduce") / name)

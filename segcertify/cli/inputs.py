@@ -16,6 +16,7 @@ from segcertify.data import read_input, read_label
 from segcertify.data.cloudset import read_cloud
 from segcertify.data.codes import IGNORE, decode
 from segcertify.data.colours import part_colours
+from segcertify.data.points import form
 from segcertify.errors import InputError
 from segcertify.models import PartSegmenter, card_of
 from segcertify.parts import CATEGORIES, PART_NAMES
@@ -34,17 +35,20 @@ class Input(NamedTuple):
     cloud: bool
 
 
-def read(path: Path, model: Segmenter | None, *, label: Path | None = None, ignore: int = 255) -> Input:
-    """An image, a cloud as the model takes it, or the array in a ``.npy`` file as it is."""
+def read(path: Path, model: Segmenter | None, *, label: Path | None = None, ignore: int | None = None) -> Input:
+    """An image, a cloud as the model takes it, or the array in a ``.npy`` file as it is.
+
+    ``ignore`` is the ground truth's number for no ground truth; without it, the labels of a cloud are passed over.
+    """
     shapes, codes = _for_shapes(model), _codes(model, ignore)
-    if path.suffix in CLOUDS or (path.suffix == ".npy" and shapes is not None):
+    if form(path) in CLOUDS or (form(path) == ".npy" and shapes is not None):
         if label is not None:
             raise InputError(
                 f"--label is for images, but {path} is a cloud: its labels are its last column, "
                 "in a PLY file its property label"
             )
         normals, category = (shapes.model.normals, shapes.category or "") if shapes else (None, "")
-        x, target = read_cloud(path, codes, category=category, normals=normals)
+        x, target = read_cloud(path, None if ignore is None else codes, category=category, normals=normals)
         return Input(torch.from_numpy(x), target, cloud=True)
     array = read_input(path)
     truth = None if label is None else _target(label, array.shape[1:], codes)
@@ -76,12 +80,12 @@ def _for_shapes(model: object) -> PartSegmenter | None:
     return model if isinstance(model, PartSegmenter) else None
 
 
-def _codes(model: Segmenter | None, ignore: int) -> dict[int, int]:
+def _codes(model: Segmenter | None, ignore: int | None) -> dict[int, int]:
     """What each number of the ground truth means: a class that the model knows, or nothing."""
     shapes, card = _for_shapes(model), card_of(model)
     known = range(LARGEST_LABEL + 1 if card is None else len(card.classes))
     own = known if shapes is None or shapes.category is None else CATEGORIES[shapes.category]
-    return {label: label for label in own} | {ignore: IGNORE}
+    return {label: label for label in own} | ({} if ignore is None else {ignore: IGNORE})
 
 
 def _legend(model: Segmenter, *, highest: int) -> tuple[tuple[str, ...], Colours | None]:

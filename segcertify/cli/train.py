@@ -108,13 +108,15 @@ def train(
 
 
 def join(
-    models: Annotated[list[Path], typer.Argument(help="Files that train wrote, of the same classes.")],
+    models: Annotated[list[Path], typer.Argument(help="Files that train wrote, of images and the same classes.")],
     flip: Annotated[bool, typer.Option("--flip", help="Each member also sees the mirrored image.")] = False,
     half: Annotated[bool, typer.Option("--half", help="Write the weights in half precision.")] = False,
     out: Annotated[Path, typer.Option(help="The ensemble's file.")] = Path("ensemble.safetensors"),
 ) -> None:
     """Make one model of several, the mean of their class probabilities: noise moves it less than any of them."""
     from segcertify.models import join
+    from segcertify.models.trained import beside
 
     path = join(models, out, flip=flip, half=half)
     console.print(f"joined: use it as [bold]trained:{escape(str(path))}[/]", soft_wrap=True)
+    print_files([path, beside(path)])

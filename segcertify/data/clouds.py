@@ -11,6 +11,7 @@ from segcertify.data.codes import IGNORE
 from segcertify.data.description import Description
 from segcertify.data.files import find_files
 from segcertify.errors import InputError
+from segcertify.parts import CATEGORIES, PART_NAMES
 
 _KEYS = (
     "name", "clouds", "suffix", "columns", "label", "classes", "colours", "ignore", "label_map", "categories",
@@ -45,7 +46,9 @@ def load(
     columns); a PLY file, text or binary, names the properties of its vertices.
     Other columns and properties than x, y, z, the normals and the label are
     passed over. Each cloud is pre-processed as `CloudSet` says. With categories
-    every cloud must lie in one of the subfolders.
+    every cloud must lie in one of the subfolders. Where the classes are ShapeNet's
+    50 parts (``segcertify.parts.PART_NAMES``) and the category is one of its 16, only
+    that category's parts may occur; else a category may have any of the classes.
     """
     description = Description(Path(root).expanduser(), _KEYS, see="segcertify.data.clouds")
     classes = description.classes()
@@ -58,7 +61,7 @@ def load(
         items=_clouds(folder, description.texts("suffix", [".txt", ".npy", ".ply"]), categories),
         codes=description.codes(classes, smallest=IGNORE),
         columns=description.texts("columns", [*XYZ, "label"]),
-        categories={category: tuple(range(len(classes))) for category in categories.values()},
+        categories={category: _parts(category, classes) for category in categories.values()},
         label=description.text("label", "label"),
         normals=normals,
         points=points,
@@ -74,6 +77,11 @@ def _categories(description: Description) -> dict[str, str]:
                 f"but has {folder} = {category!r}"
             )
     return description.table("categories")
+
+
+def _parts(category: str, classes: tuple[str, ...]) -> tuple[int, ...]:
+    """The classes that clouds of a category may have."""
+    return CATEGORIES[category] if classes == PART_NAMES and category in CATEGORIES else tuple(range(len(classes)))
 
 
 def _clouds(folder: Path, suffixes: tuple[str, ...], categories: Mapping[str, str]) -> tuple[Cloud, ...]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from segcertify.arrays import FloatArray, IntArray
 from segcertify.data.codes import IGNORE, Target, decode, require_codes
 from segcertify.data.dataset import DataSet
-from segcertify.data.points import layout_of, place, read_points
+from segcertify.data.points import form, layout_of, place, read_points
 from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
 
@@ -88,7 +88,7 @@ class CloudSet(DataSet):
         if self.points is not None:
             require_integer("points", self.points)
         require_integer("seed", self.seed, at_least=0)
-        if any(cloud.path.suffix != ".ply" for cloud in self.items):
+        if any(form(cloud.path) != ".ply" for cloud in self.items):
             for name in self._wanted():
                 if self.columns.count(name) != 1:
                     raise InputError(
@@ -139,14 +139,15 @@ class CloudSet(DataSet):
 
 
 def read_cloud(
-    path: str | os.PathLike[str], codes: Mapping[int, int], *, category: str = "", normals: bool | None = None
+    path: str | os.PathLike[str], codes: Mapping[int, int] | None, *, category: str = "", normals: bool | None = None
 ) -> tuple[npt.NDArray[np.float32], Target | None]:
     """One cloud from its file, with all its points, as a `CloudSet` makes it: x, and the target where there are labels.
 
     The columns (in PLY files the properties) are those of one of ``LAYOUTS``:
     x y z, then normals, labels, both or none. ``codes`` and ``category`` are as of a
-    `CloudSet`; the target is IGNORE where there is no ground truth. ``normals`` says whether ``x`` has
-    them: None is as in the file, and True is an error where the file has none.
+    `CloudSet`; the target is IGNORE where there is no ground truth. Without ``codes``
+    labels are passed over. ``normals`` says whether ``x`` has them: None is as in the
+    file, and True is an error where the file has none.
     """
     path = Path(path)
     columns = layout_of(path, LAYOUTS)
@@ -156,10 +157,12 @@ def read_cloud(
             "add nx ny nz, or use a model without normals"
         )
     wanted = [name for name in columns if name not in NORMALS or normals is not False]
+    if codes is None or LABEL not in columns:
+        x = read_points(path, columns, [name for name in wanted if name != LABEL])
+        return _at_unit_radius(path, x).astype(np.float32), None
     table = read_points(path, columns, wanted)
-    labelled = LABEL in columns
-    target = _classes(path, table[:, -1], codes, category=category) if labelled else None
-    return _at_unit_radius(path, table[:, :-1] if labelled else table).astype(np.float32), target
+    target = _classes(path, table[:, -1], codes, category=category)
+    return _at_unit_radius(path, table[:, :-1]).astype(np.float32), target
 
 
 def _classes(path: Path, labels: FloatArray, codes: Mapping[int, int], *, category: str) -> Target:

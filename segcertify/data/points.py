@@ -16,6 +16,11 @@ from segcertify.errors import InputError
 _LARGEST = float(np.finfo(np.float32).max)
 
 
+def form(path: Path) -> str:
+    """The form of a file by its suffix, in whatever case."""
+    return path.suffix.lower()
+
+
 def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> FloatArray:
     """The wanted columns of each point, (points, wanted), all finite.
 
@@ -23,10 +28,10 @@ def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> Fl
     ``columns``, a row for each point; PLY files say themselves what they hold.
     """
     _require_file(path)
-    if path.suffix == ".ply":
+    if form(path) == ".ply":
         table = read_ply(path, wanted)
     else:
-        rows = _array(path, columns) if path.suffix == ".npy" else parse_rows(_lines(path), columns, path=path)
+        rows = _array(path, columns) if form(path) == ".npy" else parse_rows(_lines(path), columns, path=path)
         table = rows[:, [columns.index(name) for name in wanted]]
     if not len(table):
         raise InputError(f"{path} holds no points: remove it, or fetch it again")
@@ -43,7 +48,7 @@ def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> Fl
 def layout_of(path: Path, layouts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """The layout of a file: the one with as many columns; for PLY files the longest whose properties are all there."""
     _require_file(path)
-    if path.suffix == ".ply":
+    if form(path) == ".ply":
         names = ply_properties(path)
         fitting = [layout for layout in layouts if set(layout) <= set(names)]
         found = f"the properties {', '.join(names) or 'none'}"
@@ -61,7 +66,7 @@ def layout_of(path: Path, layouts: Sequence[tuple[str, ...]]) -> tuple[str, ...]
 
 def place(path: Path, row: int) -> str:
     """Where a row of a file lies: its line in a text file, else which point it is, counted from 1."""
-    if path.suffix in (".npy", ".ply"):
+    if form(path) in (".npy", ".ply"):
         return f"{path}, point {row + 1}"
     return f"{path}, line {[number for number, _ in numbered(_lines(path))][row]}"
 
@@ -73,7 +78,7 @@ def _require_file(path: Path) -> None:
 
 def _width(path: Path) -> int:
     """How many columns a file's rows have, by its first row."""
-    if path.suffix == ".npy":
+    if form(path) == ".npy":
         array = read_npy(path)
         if array.ndim != 2:
             raise InputError(f"{path} must hold one cloud (points, columns), but holds {array.dtype} {array.shape}")
@@ -86,7 +91,7 @@ def _width(path: Path) -> int:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").split("\n")
+        return path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError:
         raise InputError(f"{path} is not a text file of numbers: its suffix must say what it is") from None
 

@@ -46,10 +46,11 @@ class Cat:
     def sentence(self, proved: Certificate) -> str:
         """What was proved, in plain words."""
         (height, width), share = proved.labels.shape, proved.certified / proved.N
+        steps = int(255 * min(1.0, proved.radius))
         return (
             f"Proved with probability at least {100 * (1 - proved.alpha):g}% (over the noise drawn): whatever change "
             f"of up to {radius_text(proved.radius, 3)} in l2 norm is made to this photograph at {height} x {width} "
-            f"pixels (with colours from 0 to 1; such as {int(255 * proved.radius)} of 255 steps in one colour of one "
+            f"pixels (with colours from 0 to 1; such as {steps} of 255 steps in one colour of one "
             f"pixel, or less in many), {proved.certified:,} of its {proved.N:,} pixels ({share:.1%}) all keep their "
             "label, the model's most frequent one under noise."
         )

@@ -118,27 +118,29 @@ class Card:
         """The card as a README for the model's ``file``, in the form that Hugging Face shows."""
         family, noise = self.architecture["family"], ", ".join(f"{value:g}" for value in self.sigma)
         spec = with_weights(self.architecture["spec"], file) if family == "python" else f"trained:{file}"
+        use = _USE_CLOUDS if family == "pointnet2" else _USE
         colours = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in self.colours]
         return _MARKDOWN.format(
             family=family,
             noise=f"Gaussian noise of sigma {noise}" if any(self.sigma) else "no noise",
-            sigma=max(self.sigma) or 0.25,
-            spec=spec,
+            use=use.format(sigma=max(self.sigma) or 0.25, spec=spec),
+            task="other" if use is _USE_CLOUDS else "image-segmentation",
+            tag="point-cloud-segmentation" if use is _USE_CLOUDS else "image-segmentation",
             data=self.data,
             objective=self.objective,
             licence=self.licence,
             date=self.date,
             version=self.version,
             count=len(self.classes),
-            architecture=_table(("architecture", "value"), self.architecture.items()),
+            architecture=_table(("architecture", "value"), _settings(self.architecture)),
             classes=_table(("label", "class", "colour"), zip(range(len(colours)), self.classes, colours, strict=True)),
-            recipe=_table(("setting", "value"), self.recipe.items()),
+            recipe=_table(("setting", "value"), _settings(self.recipe)),
             metrics=_table(("metric", "value"), ((name, f"{value:.4g}") for name, value in self.metrics.items())),
         )
 
 
 def save_model(path: str | os.PathLike[str], model: nn.Module, card: Card, *, half: bool = False) -> None:
-    """Write a network's weights and its card to one file, atomically; ``half`` stores the weights in two bytes each."""
+    """Write a network's weights and its card to one file, atomically; ``half`` takes two bytes a weight."""
     if card.architecture["family"] != "python" and (described := describe(model)) != card.architecture:
         raise InputError(f"the card is of another network: it says {dict(card.architecture)}, the model is {described}")
     arrays = {name: _stored(name, tensor, half=half) for name, tensor in model.state_dict().items()}
@@ -175,16 +177,14 @@ def card_of(model: object) -> Card | None:
 
 
 def _stored(name: str, tensor: torch.Tensor, *, half: bool) -> Array:
-    """A weight as a file holds it: floats in single or half precision, integers as they are."""
+    """A weight as a file holds it: floats in single precision, or in half where they fit; integers as they are."""
     tensor = tensor.detach().cpu()
     if not tensor.is_floating_point():
         return tensor.numpy()
     if not bool(torch.isfinite(tensor).all()):
         raise InputError(f"the weights {name} are NaN or infinite, and of no use: train with a lower learning rate")
     largest, bound = tensor.abs().max().item() if tensor.numel() else 0.0, torch.finfo(torch.float16).max
-    if half and largest > bound:
-        raise InputError(f"{name} holds {largest:g}, above {bound:g}, the largest in half precision: use half=False")
-    return tensor.to(torch.float16 if half else torch.float32).numpy()
+    return tensor.to(torch.float16 if half and largest <= bound else torch.float32).numpy()
 
 
 def _require_text(name: str, value: object) -> str:
@@ -221,6 +221,18 @@ def _plain(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"{name} must hold plain values (texts, finite numbers, lists): {error}") from None
 
 
+def _settings(values: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Settings by name; of an ensemble, each member's in their order, or once where all have the same."""
+    members = values.get("members")
+    if not isinstance(members, list) or not all(isinstance(member, dict) for member in members):
+        return values.items()
+    rows = {name: value for name, value in values.items() if name != "members"}
+    for name in dict.fromkeys(name for member in members for name in member):
+        entries = [_text(member.get(name, "-")) for member in members]
+        rows[f"{name} of the members"] = entries[0] if len(set(entries)) == 1 else "; ".join(entries)
+    return rows.items()
+
+
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A Markdown table."""
     lines = [[_cell(entry) for entry in row] for row in (head, *rows)]
@@ -229,18 +241,30 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return " ".join(text.replace("|", r"\|").split())
+    return " ".join(_text(value).replace("|", r"\|").split())
 
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+_USE = """\
+model = sc.models.load("{spec}")
+certificate = sc.certify(model, image, sigma={sigma:g}, tau=0.75, n=100, n0=10, alpha=0.001)  # RGB in [0, 1]"""
+
+_USE_CLOUDS = """\
+model = sc.models.load("{spec}?category=Chair")
+noise = sc.Gaussian({sigma:g}, channels=(0, 1, 2), axis=1)  # on x, y and z, not on normals
+certificate = sc.certify(model, cloud, noise=noise, tau=0.75, n=100, n0=10, alpha=0.001)  # centred, of radius 1"""
 
 _MARKDOWN = """\
 ---
 license: other
 license_name: see-below
 library_name: segcertify
-pipeline_tag: image-segmentation
+pipeline_tag: {task}
 tags:
-- image-segmentation
+- {tag}
 - certified-robustness
 - randomized-smoothing
 ---
@@ -254,8 +278,7 @@ Made on {date} with segcertify {version}.
 
 ```python
 import segcertify as sc
-model = sc.models.load("{spec}")
-certificate = sc.certify(model, image, sigma={sigma:g}, tau=0.75, n=100, n0=10, alpha=0.001)  # RGB in [0, 1]
+{use}
 ```
 
 **What a certificate says.** It is about this model under the noise that was drawn: with probability at least

@@ -16,6 +16,8 @@ from torch.nn.functional import embedding_bag
 
 NEAREST = 3
 SMALLEST = 1e-8
+AT_ONCE = 2**30
+"""How many distances `ball` looks at together: CUDA counts what it finds in 32 bits, older torch refuses more."""
 
 
 def gather(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
@@ -68,6 +70,9 @@ def ball(distances: torch.Tensor, radius: float, most: int) -> torch.Tensor:
     fills the places left; a centre is a point itself, so there is one.
     """
     size, centres, points = distances.shape
+    once = max(1, AT_ONCE // (centres * points))
+    if size > once:
+        return torch.cat([ball(some, radius, most) for some in torch.split(distances, once)])
     inside = (distances <= radius**2).flatten().nonzero().squeeze(1)  # ascending, so each centre's in a row
     rows = torch.arange(size * centres + 1, device=distances.device) * points
     edges = torch.searchsorted(inside, rows).unsqueeze(1)

@@ -118,6 +118,8 @@ class PointNet2(nn.Module):
                 f"PointNet2 takes at least {CENTRES[0]} points, but got {points.shape[1]}: "
                 "draw more from the shape, with replacement if need be"
             )
+        if not torch.isfinite(points).all():  # else a centre may have no neighbours, which ends a CUDA process
+            raise InputError("PointNet2 takes finite numbers, but a cloud has NaN or infinity: clean it first")
         if category is None:
             points, category = points[..., :-1], points[:, 0, -1]
         category = torch.as_tensor(category, device=points.device).to(torch.int64)
@@ -175,26 +177,40 @@ def largest(
 ) -> torch.Tensor:
     """The largest features (B, S, C) among each centre's neighbours, after the layers.
 
-    ``index`` (B, S, K) names the neighbours. The first layer is linear in the
-    features, so that part of it is computed once per point, not per neighbour.
+    ``index`` (B, S, K) names the neighbours as `ball` does. The first layer is linear in the
+    features, so that part of it is computed once per point, not per neighbour. In
+    evaluation, places that the first neighbour fills are left out where they can be.
     """
     batch, count, most = index.shape
     first, others = layers[0], [(layer, layer.weights()) for layer in layers[1:]]
     weight, bias = first.weights()
     points = linear(features, weight[:, :-3], bias).flatten(0, 1)
     rows, xyz, centres = flat(index, xyz.shape[1]).flatten(0, 1), xyz.flatten(0, 1), centres.flatten(0, 1)
-    once = batch * count if first.norm.training else max(1, (CPU_ROWS if xyz.device.type == "cpu" else ROWS) // most)
+    once = max(1, (CPU_ROWS if xyz.device.type == "cpu" else ROWS) // most)
+    whole = [(torch.arange(len(rows), device=rows.device), most)]  # a batch norm in training wants all at once
+    portions = whole if first.norm.training else by_size(rows, once)
     found = []
-    for neighbours, centre in zip(torch.split(rows, once), torch.split(centres, once), strict=True):
-        places = neighbours.flatten()
-        offsets = xyz.index_select(0, places).view(-1, most, 3) - centre.unsqueeze(1)
+    for some, room in portions:
+        places = rows.index_select(0, some)[:, :room].flatten()
+        offsets = xyz.index_select(0, places).view(-1, room, 3) - centres.index_select(0, some).unsqueeze(1)
         x = points.index_select(0, places)
         x = torch.addmm(x, offsets.view(-1, 3).to(x.dtype), weight[:, -3:].t())
         x = first.normalised(x)
         for layer, weights in others:
             x = layer.normalised(linear(x.relu_(), *weights))
-        found.append(x.view(len(neighbours), most, -1).amax(1))
-    return torch.cat(found).relu_().view(batch, count, -1)
+        found.append(x.view(len(some), room, -1).amax(1))
+    back = torch.cat([some for some, _ in portions]).argsort()
+    return torch.cat(found).index_select(0, back).relu_().view(batch, count, -1)
+
+
+def by_size(rows: torch.Tensor, once: int) -> list[tuple[torch.Tensor, int]]:
+    """Portions of at most ``once`` balls (B S, K), those with few points first, and the most points of each portion's.
+
+    Noise drives points apart: of a small ball's places most are then filled with its first point again.
+    """
+    size, order = (1 + (rows != rows[:, :1]).sum(1)).sort(stable=True)
+    largest = torch.cat([size[once - 1 :: once], size[-1:]]).tolist()
+    return list(zip(torch.split(order, once), largest, strict=False))
 
 
 class Unit(NamedTuple):

@@ -18,8 +18,9 @@ from segcertify.errors import InputError
 from segcertify.models.card import Card, card_of, read_model, save_model
 from segcertify.models.checkpoint import State, fill, load_state
 from segcertify.models.ensemble import Ensemble
-from segcertify.models.families import build, describe
+from segcertify.models.families import LARGEST_ENSEMBLE, build, describe
 from segcertify.models.normalisation import Normalise
+from segcertify.models.pointnet2 import PointNet2
 
 FOLDER = files("segcertify.models") / "bundled"
 SUFFIX = ".safetensors"
@@ -58,8 +59,17 @@ def _normalise(model: nn.Module, architecture: Mapping[str, Any]) -> None:
 def join(
     paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str], *, flip: bool = False, half: bool = False
 ) -> Path:
-    """Write an ensemble of models that were trained on the same classes as one model, whose card names all of them."""
+    """Write an ensemble of models of images, trained on the same classes, as one model; its card is of all of them.
+
+    The card also lies beside the file, to be read.
+    """
     members = [load_trained(path) for path in paths]
+    for path, member in zip(paths, members, strict=True):
+        if isinstance(member, Ensemble | PointNet2):
+            what = "an ensemble itself: give its members" if isinstance(member, Ensemble) else "of clouds"
+            raise InputError(f"an ensemble joins single models of images, but {path} is {what}")
+    if len(members) > LARGEST_ENSEMBLE:
+        raise InputError(f"an ensemble has at most {LARGEST_ENSEMBLE} members, but got {len(members)}")
     cards = [card for member in members if (card := card_of(member)) is not None]
     for path, card in zip(paths, cards, strict=True):
         if (card.classes, card.colours) != (cards[0].classes, cards[0].colours):
@@ -79,7 +89,13 @@ def join(
         version=__version__,
     )
     save_model(out, ensemble, card, half=half)
+    beside(out).write_text(card.markdown(Path(out).name), encoding="utf-8")
     return Path(out)
+
+
+def beside(path: str | os.PathLike[str]) -> Path:
+    """Where the readable card of a model's file lies."""
+    return Path(path).with_name(Path(path).name.removesuffix(SUFFIX) + ".md")
 
 
 def _together(texts: Iterable[str]) -> str:

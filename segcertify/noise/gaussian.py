@@ -67,10 +67,11 @@ class Gaussian:
                 stream.normal_(entry)
             return batch.mul_(self.sigma).add_(x)
         batch = x.repeat(len(streams), *[1] * x.ndim)
-        where = (*[slice(None)] * (self.axis % x.ndim), list(self.channels))
-        for entry, stream in zip(batch, streams, strict=True):
-            noise = stream.normal_(entry[where])  # indexing with a list copies
-            entry[where] += noise.mul_(self.sigma)
+        where = (*[slice(None)] * (1 + self.axis % x.ndim), list(self.channels))
+        noise = batch[where].contiguous()  # a copy
+        for entry, stream in zip(noise, streams, strict=True):
+            stream.normal_(entry)
+        batch[where] += noise.mul_(self.sigma)
         return batch
 
     def check(self, input_shape: tuple[int, ...]) -> None:

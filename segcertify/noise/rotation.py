@@ -66,7 +66,7 @@ class AxisRotation:
         turned_vectors(input_shape, self.vectors)
 
     def threat(self, norm: str) -> str:
-        return f"rotation angle (radians) about the axis {self.axis}{_turned(self.vectors)}"
+        return f"rotation angle (radians) about the axis {self.axis} through the origin{_turned(self.vectors)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +116,7 @@ class Rotation:
         turned_vectors(input_shape, self.vectors)
 
     def threat(self, norm: str) -> str:
-        return f"rotation angle (radians) about any axis{_turned(self.vectors)}"
+        return f"rotation angle (radians) about any axis through the origin{_turned(self.vectors)}"
 
 
 def rotation_matrix(axis: FloatArray, angle: float) -> FloatArray:

@@ -15,6 +15,9 @@ from segcertify.noise.laplace import Laplace
 from segcertify.noise.rotation import AxisRotation, Rotation
 from segcertify.noise.uniform import Uniform
 
+PI_ROUNDING = 1e-4
+"""Pi may be given with so much more than it has: 3.1416 is all rotations, too."""
+
 _SCALES: dict[type[Noise], Callable[[float, float], float]] = {
     Gaussian: lambda radius, tau: radius / float(special.ndtri(tau)),
     Laplace: lambda radius, tau: -radius / math.log(2 * (1 - tau)),
@@ -40,9 +43,11 @@ def scale_for(noise: type[Noise], radius: float, *, tau: float) -> float:
         raise InputError(f"noise must be one of the classes {known}, but got {noise!r}")
     tau = require_probability("tau", tau, low=0.5)
     radius = require_positive("radius", radius)
-    if noise in (AxisRotation, Rotation) and radius > math.pi:
-        raise InputError(
-            f"no rotation is farther than pi, but the radius is {radius:g}: ask for pi, which is all of them"
-        )
+    if noise in (AxisRotation, Rotation):
+        if radius > math.pi * (1 + PI_ROUNDING):
+            raise InputError(
+                f"no rotation is farther than pi, but the radius is {radius:g}: ask for pi, which is all of them"
+            )
+        radius = min(radius, math.pi)
     scale = _SCALES[noise](radius * (1 + 2 * RADIUS_ROUNDING), tau)  # radii are rounded down
     return float(np.nextafter(scale, np.inf))

@@ -16,7 +16,7 @@ from segcertify.data import DataSet
 from segcertify.draws import require_device
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
-from segcertify.models import PartSegmenter, bundled, card_of, load
+from segcertify.models import Card, PartSegmenter, bundled, card_of, load
 from segcertify.report.run import read_run
 from segcertify.report.table import Table
 from segcertify.reproduce import bundled_clouds
@@ -87,13 +87,9 @@ def _images(
 ) -> dict[str, Any]:
     """The results of a model of images and of its twin, from the specs of both."""
     results = []
+    cards = {name: _card(spec, data) for name, spec in models.items()}  # of all, before the first is evaluated
     for name, spec in models.items():
-        model, folder = load(spec).to(device), out / "runs" / name
-        card = card_of(model)
-        if card is None or card.classes != data.classes:
-            raise InputError(
-                f"{spec} is no model that segcertify trained on the classes of {data.name}: give such files"
-            )
+        model, folder, card = load(spec).to(device), out / "runs" / name, cards[name]
         shown = name if spec == name else f"{name}, trained again"
         evaluate(
             model, data, out=folder, settings=settings, n0=N0, alpha=ALPHA, seed=seed, device=device, name=shown,
@@ -108,6 +104,14 @@ def _images(
         "name": next(iter(models)), "data": data.name, "scenes": len(data), "n0": N0, "alpha": ALPHA,
         "correction": "holm", "models": results,
     }  # fmt: skip
+
+
+def _card(spec: str, data: DataSet) -> Card:
+    """The card of a model of the data's classes."""
+    card = card_of(load(spec))
+    if card is None or card.classes != data.classes:
+        raise InputError(f"{spec} is no model that segcertify trained on the classes of {data.name}: give such files")
+    return card
 
 
 def render(folder: Path) -> Path:

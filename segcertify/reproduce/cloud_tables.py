@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from segcertify.certificate import radius_text
 from segcertify.data import DataSet
+from segcertify.draws import working_device
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
 from segcertify.noise import Noise
@@ -18,7 +21,7 @@ from segcertify.report.summary import Row
 from segcertify.report.table import Table
 from segcertify.reproduce.axis_angle import CAVEAT, UnprovenAxisAngle
 from segcertify.reproduce.tables import read_numbers
-from segcertify.segmenter import Segmenter
+from segcertify.segmenter import Segmenter, base_labels, given
 
 NAMES = ("table2", "table2-bonferroni", "tau-sweep-clouds", "rotation")
 EVERY, LIMIT = 28, 100
@@ -123,8 +126,10 @@ def reproduce_clouds(
         raise InputError(f"{table.name} has the models {', '.join(table.models)}, but got {got}: give one of these")
     ours: dict[tuple[str, str, Setting | None], tuple[Row, Row]] = {}
     sets: dict[str, int] = {}
-    for name in (name for name in table.models if name in models):
-        scenes, model = data(name.endswith("-normals")), models[name]()
+    runs = [(name, data(name.endswith("-normals")), models[name]()) for name in table.models if name in models]
+    for name, scenes, model in runs:  # before the long work of the first
+        _require_fit(name, scenes, model, device)
+    for name, scenes, model in runs:
         sets[scenes.name] = len(scenes)
         for noise in table.noises(name):
             folder = folder_of(out, name, noise)
@@ -149,6 +154,16 @@ def reproduce_clouds(
                 key = (name, noise, setting_of(row))
                 ours[key] = (ours[key][0] if key in ours else row, row)  # with Holm, and with the last correction
     return _beside(table, ours, sets)
+
+
+def _require_fit(name: str, scenes: DataSet, model: Segmenter, device: str | None) -> None:
+    """Refuse a model that does not take the clouds that its name says it does."""
+    scene = scenes[0]
+    x = torch.from_numpy(scene.x).to(working_device(device, model))
+    try:
+        base_labels(given(model, scene.category), x)
+    except InputError as error:
+        raise InputError(f"the model {name} on {scenes.name}: {error}") from None
 
 
 def folder_of(out: Path, model: str, noise: str = "gaussian") -> Path:

@@ -22,6 +22,7 @@ from segcertify.errors import InputError, require_integer
 from segcertify.models.card import Card, save_model
 from segcertify.models.families import describe
 from segcertify.progress import progress_bar
+from segcertify.segmenter import upsampled
 from segcertify.training import resume
 from segcertify.training.augmentation import augment
 from segcertify.training.average import Average
@@ -82,17 +83,17 @@ def train(
     the model does not say ``graphable = False``.
     """
     out, every = Path(out), every or Every()
-    _require_fit(model, data, validation)
     settings = {"model": spec, "start": start, "data": data.name, "scenes": len(data), **recipe.to_plain()}
-    _card(model, data, recipe, spec=spec, licence=licence, start=start, measured={})  # errors now, not at the end
     if tensorboard:
         require_tensorboard()
     with ranks(device) as here:
         here.share(recipe.batch_size)
+        _require_fit(model.to(here.device), data, validation, crop=recipe.crop)
+        _card(model, data, recipe, spec=spec, licence=licence, start=start, measured={})  # errors now, not at the end
         if _claim(out, settings):
             return out / MODEL
-        run = _Run(model.to(here.device), data, recipe, out=out, here=here, graphed=graphed, progress=progress)
-        others = None if validation is None else read_pool(validation, here.device, progress=progress)
+        run = _Run(model, data, recipe, out=out, here=here, graphed=graphed, progress=progress)
+        others = None if validation is None else read_pool(validation, here.device, progress=run.progress)
         cuda = [here.device] if here.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
             measured = run.go(every, others, tensorboard=tensorboard)
@@ -272,29 +273,43 @@ def _class_weights(pool: Pool, recipe: Recipe) -> torch.Tensor | None:
     return (weights / weights.mean()).float().to(pool.targets.device)
 
 
-def _require_fit(model: nn.Module, data: DataSet, validation: DataSet | None) -> None:
-    """The model's classes are the data's, found out on a small grey image, or the first cloud, before anything long."""
+def _require_fit(model: nn.Module, data: DataSet, validation: DataSet | None, *, crop: tuple[int, int]) -> None:
+    """The model takes such inputs and answers with the data's classes, found out before anything long."""
     if validation is not None and validation.classes != data.classes:
         raise InputError(f"{validation.name} has other classes than {data.name}")
-    weights = next((weight for weight in model.parameters() if weight.requires_grad), None)
-    if weights is None:
+    if not any(weight.requires_grad for weight in model.parameters()):
         raise InputError(f"{type(model).__name__} has no weights to train")
+    grey = torch.full((1, 3, *crop), 0.5)
+    _require_logits(model, grey if data.noised is None else _first(data), data)
+    if validation is not None:
+        _require_logits(model, _first(validation), validation)
+
+
+def _first(data: DataSet) -> torch.Tensor:
+    """A batch of the first scene, as the pool has it."""
+    return torch.from_numpy(with_category(data[0], data))[None]
+
+
+def _require_logits(model: nn.Module, x: torch.Tensor, data: DataSet) -> None:
+    """The model's answer to x has the data's classes."""
     training = model.training
-    clouds = data.noised is not None
-    x = torch.from_numpy(with_category(data[0], data))[None] if clouds else torch.full((1, 3, 64, 64), 0.5)
-    with torch.no_grad():
-        logits = model.eval()(x.to(weights.device))
-    model.train(training)
-    if (
-        not isinstance(logits, torch.Tensor)
-        or logits.ndim != (3 if clouds else 4)
-        or logits.shape[1] != len(data.classes)
-    ):
+    try:
+        with torch.no_grad():
+            logits = model.eval()(x.to(next(model.parameters()).device))
+    except RuntimeError as error:
+        raise InputError(
+            f"the model cannot take inputs {tuple(x.shape)}, as of {data.name} (of images, crop sets the size in "
+            f"training): {error}"
+        ) from error
+    finally:
+        model.train(training)
+    if not isinstance(logits, torch.Tensor) or logits.ndim != x.ndim or logits.shape[1] != len(data.classes):
         got = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-        components = "points" if clouds else "height, width"
+        components = "height, width" if x.ndim == 4 else "points"
         raise InputError(
             f"the model must give logits (B, {len(data.classes)}, {components}) for {data.name}, but gave {got}"
         )
+    upsampled(logits, x)  # an error if they are finer than x
 
 
 def _set_seed(seed: int, device: torch.device) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -30,7 +31,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PixelLoss:
-    """Cross-entropy over valid pixels, weighted by class; only the hardest part of the pixels counts."""
+    """Cross-entropy over valid pixels, weighted by class; only the hardest part of them counts."""
 
     weights: torch.Tensor | None = None
     hardest: float = 1.0
@@ -41,8 +42,9 @@ class PixelLoss:
         valid = target.flatten() != IGNORE
         weight = valid.float() if self.weights is None else self.weights[target.flatten() * valid] * valid
         if self.hardest < 1:
-            losses, chosen = losses.topk(max(1, int(self.hardest * len(losses))))
-            weight = weight[chosen]
+            losses, chosen = losses.topk(math.ceil(self.hardest * len(losses)))
+            counts = torch.arange(len(losses), device=losses.device) < self.hardest * valid.sum()
+            losses, weight = losses * counts, weight[chosen] * counts
         return losses.sum() / weight.sum().clamp(min=1e-6)
 
 

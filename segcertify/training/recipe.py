@@ -54,7 +54,7 @@ class Recipe:
     colour: float = _setting(0.5, "Strength of random gamma, saturation, contrast, brightness and tint; 0 for none.")
     class_weights: str = _setting("none", "none, or log: 1 / ln(c + frequency) [Paszke2016].")
     log_offset: float = _setting(1.02, "The c of log, above 1; larger is milder.")
-    ohem: float = _setting(1.0, "The part of the pixels, the hardest, that count.")
+    ohem: float = _setting(1.0, "The part of the pixels with ground truth, the hardest, that count.")
     precision: str = _setting("bf16", "bf16 (autocast) or fp32.")
     seed: int = _setting(0, "Fixes everything random.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from segcertify.errors import InputError
 from segcertify.training.objectives import Losses, Objective
 from segcertify.training.recipe import Recipe
 
@@ -59,5 +60,11 @@ class Step:
         self._x, self._target = x.clone(), target.clone()
         self._graph = torch.cuda.CUDAGraph()
         self.model.zero_grad(set_to_none=True)
-        with torch.cuda.graph(self._graph):
-            self._losses = self._plain(self._x, self._target)
+        try:
+            with torch.cuda.graph(self._graph):
+                self._losses = self._plain(self._x, self._target)
+        except RuntimeError as error:
+            raise InputError(
+                "a step could not be captured as a CUDA graph: if the model looks at values, as .item() and branches "
+                f"on them do, give it the attribute graphable = False. CUDA said: {error}"
+            ) from error

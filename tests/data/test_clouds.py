@@ -1,6 +1,7 @@
 """A folder of clouds with a dataset.toml."""
 
 import inspect
+import json
 import struct
 import textwrap
 
@@ -11,6 +12,7 @@ import trees
 from segcertify import InputError, data
 from segcertify.data import clouds
 from segcertify.data.colours import voc_colours
+from segcertify.parts import PART_NAMES
 
 
 def write_ply(path, table):
@@ -37,6 +39,21 @@ def test_all_entries(tmp_path):
         np.testing.assert_array_equal(scene.target, [{1: 2, 7: 1}.get(label, 0) for label in labels])
     train = data.load(f"clouds:{tmp_path}?split=train&only=chairs/*")
     assert (train.name, train.ids) == ("furniture/train only chairs/*", ("chairs/a", "chairs/b"))
+
+
+def test_shapenets_categories_have_their_own_parts_alone(tmp_path):
+    """Where the classes are its 50 parts: else a part that no chair can have would count as found in shape IoU."""
+    classes = f"classes = {json.dumps(PART_NAMES)}\n[categories]\na = 'Chair'\nb = 'Sofa'"
+    (tmp_path / "dataset.toml").write_text(classes)
+    for folder, part in (("a", 12), ("b", 40)):
+        (tmp_path / "clouds" / folder).mkdir(parents=True)
+        np.save(tmp_path / "clouds" / folder / "p.npy", trees.rows(0, [part])[:, [0, 1, 2, 6]])
+    scenes = data.load(f"clouds:{tmp_path}")
+    assert scenes.categories == {"Chair": (12, 13, 14, 15), "Sofa": tuple(range(50))}
+    assert [set(scene.target.tolist()) for scene in scenes] == [{12}, {40}]
+    np.save(tmp_path / "clouds/a/p.npy", trees.rows(0, [12, 40])[:, [0, 1, 2, 6]])
+    with pytest.raises(InputError, match=r"holds the value 40, which is neither a class of Chair nor ignored"):
+        scenes[0]
 
 
 def test_only_classes_are_required(tmp_path):

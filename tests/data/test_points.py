@@ -161,3 +161,11 @@ def test_files_of_no_layout(tmp_path):
         layout_of(tmp_path / "p.npy", LAYOUTS)
     with pytest.raises(InputError, match=r"no file at .*gone.ply"):
         layout_of(tmp_path / "gone.ply", LAYOUTS)
+
+
+def test_a_mark_of_the_byte_order_is_no_number(tmp_path):
+    """As editors on Windows write text, with its ends of lines."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbf1 2 3\r\n4 5 6\r\n")
+    assert layout_of(path, [("x", "y", "z")]) == ("x", "y", "z")
+    assert read_points(path, "xyz", "xyz").tolist() == [[1, 2, 3], [4, 5, 6]]

@@ -109,7 +109,7 @@ def test_joined_files_load_as_one_model(members, tmp_path):
     made = models.read_card(path)
     assert made.recipe == {"members": [{"steps": 1}, {"steps": 2}]}
     assert (made.sigma, made.licence, made.data, made.metrics) == ((0.25, 0.5), "none; other", "toy", {})
-    assert "ensemble" in made.markdown()
+    assert (tmp_path / "both.md").read_text() == made.markdown("both.safetensors")
 
 
 def test_members_label_alike(members, tmp_path):
@@ -121,6 +121,27 @@ def test_members_label_alike(members, tmp_path):
     assert not (tmp_path / "both.safetensors").exists()
 
 
+def test_only_single_models_of_images_are_joined(members, tmp_path):
+    """What is written can be read: a file of ensembles could not, and clouds have no mirrored image."""
+    one, both, clouds = (tmp_path / f"{name}.safetensors" for name in ("one", "both", "clouds"))
+    save_model(one, members[1], card(members[1]))
+    join([one], both)
+    network = models.PointNet2(normals=False, parts=2)
+    save_model(clouds, network, card(network))
+    out = tmp_path / "out.safetensors"
+    with pytest.raises(InputError, match=r"but .*both\.safetensors is an ensemble itself"):
+        join([one, both], out)
+    with pytest.raises(InputError, match=r"but .*clouds\.safetensors is of clouds"):
+        join([clouds, clouds], out, flip=True)
+    with pytest.raises(InputError, match="at most 100 members, but got 101"):
+        join([one] * 101, out)
+    with pytest.raises(InputError, match="at least one member"):
+        join([], out)
+    with pytest.raises(InputError, match=r"no model file at .*nothing"):
+        join([one, tmp_path / "nothing"], out)
+    assert not out.exists()
+
+
 def test_the_command(members, tmp_path):
     path = tmp_path / "one.safetensors"
     save_model(path, members[1], card(members[1]))
@@ -129,6 +150,7 @@ def test_the_command(members, tmp_path):
     assert result.exit_code == 0, result.output
     assert "joined: use it as" in result.output
     assert models.read_card(out).architecture["flip"]
+    assert "both.md" in result.output
 
 
 def test_an_ensemble_is_certified_like_any_model(members):

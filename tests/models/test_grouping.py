@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from segcertify.models.grouping import ball, farthest, gather, interpolate, nearest
+from segcertify.models.grouping import _choose, ball, farthest, gather, interpolate, nearest
 
 
 def clouds(points, batch=3, distinct=None, seed=0):
@@ -45,6 +45,16 @@ def test_farthest_points(distinct):
         assert indices == slow_farthest(cloud, 20, first)
         assert np.array_equal(rows, squared(cloud[indices], cloud))
         assert len(np.unique(cloud[indices], axis=0)) == min(20, len(np.unique(cloud, axis=0)))
+
+
+def test_the_steps_of_a_gpu_are_the_same():
+    """Those in torch, which CPUs do not take, on the CPU."""
+    xyz, start = clouds(100, distinct=60), torch.tensor([0, 99, 17])
+    expected, apart = farthest(xyz, 20, start)
+    chosen, distances = torch.empty_like(expected), torch.empty_like(apart)
+    _choose(torch, xyz.permute(2, 0, 1).contiguous(), torch.arange(3), start, chosen, distances)
+    assert torch.equal(chosen, expected)
+    assert torch.equal(distances, apart)
 
 
 @pytest.mark.parametrize("points", [97, 128])
@@ -88,6 +98,18 @@ def test_the_order_and_the_filling_of_a_ball():
     distances = (x[None, None] - x[[0, 1], None]).square()  # from the first and the second point
     assert ball(distances, 1.0, 3).tolist() == [[[0, 2, 3], [1, 1, 1]]]
     assert ball(distances, 1.0, 6).tolist() == [[[0, 2, 3, 5, 0, 0], [1, 1, 1, 1, 1, 1]]]
+
+
+def test_balls_of_large_batches_are_found_in_portions(monkeypatch):
+    xyz = clouds(50, batch=5)
+    _, distances = farthest(xyz, 10, torch.zeros(5, dtype=torch.int64))
+    expected, sizes, nonzero = ball(distances, 0.8, 7), [], torch.Tensor.nonzero
+    monkeypatch.setattr("segcertify.models.grouping.AT_ONCE", 2 * 10 * 50 + 1)
+    monkeypatch.setattr(torch.Tensor, "nonzero", lambda mask: sizes.append(mask.numel()) or nonzero(mask))
+    assert torch.equal(ball(distances, 0.8, 7), expected)
+    assert sizes == [1000, 1000, 500]
+    monkeypatch.setattr("segcertify.models.grouping.AT_ONCE", 1)
+    assert torch.equal(ball(distances, 0.8, 7), expected)
 
 
 @pytest.mark.parametrize("distinct", [None, 30])

@@ -15,7 +15,7 @@ from segcertify import InputError, models
 from segcertify.models import PointNet2, load_pointnet2, load_trained, save_model
 from segcertify.models.families import build, describe
 from segcertify.models.grouping import ball, farthest, gather, interpolate
-from segcertify.models.pointnet2 import Grouping, Layers, Scale, _starts, infer, largest, units
+from segcertify.models.pointnet2 import Grouping, Layers, Scale, _starts, by_size, infer, largest, units
 
 KEYS = Path(__file__).parents[3] / "shared" / "specs" / "pointnet2_part_seg_msg.keys"
 COUNT, PARAMETERS = 177, 1_741_822
@@ -229,6 +229,24 @@ def test_neighbours_pass_in_portions(monkeypatch, rows):
     torch.testing.assert_close(largest(xyz, features, *arguments), whole)
 
 
+def test_places_without_a_point_are_left_out():
+    """Balls with few points go together, so that little is computed of the places that their first point fills."""
+    rows = torch.tensor([[4, 5, 6, 7], [9, 9, 9, 9], [2, 3, 4, 2], [8, 8, 8, 8], [1, 2, 3, 1]])
+    assert [(some.tolist(), room) for some, room in by_size(rows, 2)] == [([1, 3], 1), ([2, 4], 3), ([0], 4)]
+    assert [(some.tolist(), room) for some, room in by_size(rows[:4], 2)] == [([1, 3], 1), ([2, 0], 4)]
+    assert [(len(some), room) for some, room in by_size(rows, 9)] == [(5, 4)]
+    layers = lively(Layers(nn.Conv2d, 4 + 3, (8, 8)))
+    xyz, features = cloud(60, 3, batch=2), torch.rand(2, 60, 4)
+    chosen, distances = farthest(xyz, 10, torch.tensor([3, 4]))
+    index, answers = ball(distances, 0.5, 12), []
+    for balls in (index[:, :, :1].expand(-1, -1, 12), index):  # one point each, and several
+        found = largest(xyz, features, gather(xyz, chosen), balls, units(layers.mlp_convs, layers.mlp_bns))
+        x = torch.cat([gather(features, balls), gather(xyz, balls) - gather(xyz, chosen).unsqueeze(2)], -1)
+        torch.testing.assert_close(found, layers(x).amax(2))
+        answers.append(found)
+    assert not torch.allclose(*answers)
+
+
 def test_the_parameters_are_read_from_the_keys():
     for settings in ({"normals": True}, {"normals": False}, {"normals": False, "categories": 3, "parts": 7}):
         model = PointNet2(**settings)
@@ -278,6 +296,8 @@ def test_a_checkpoint_that_lacks_a_layer(tmp_path, network):
         (torch.zeros(1, 600, 6), [0], [0], r"clouds \(B, points, 3\) of x, y, z, but got shape \(1, 600, 6\)"),
         (torch.zeros(1, 600, 3), None, [0], r"clouds \(B, points, 4\) of x, y, z, category, but got shape"),
         (torch.zeros(600, 3), [0], [0], r"but got shape \(600, 3\)"),
+        (torch.full((1, 600, 3), torch.nan), [0], [0], "takes finite numbers, but a cloud has NaN or infinity"),
+        (torch.full((1, 600, 4), torch.inf), None, [0], "takes finite numbers"),
         (torch.zeros(1, 600, 3), [16], [0], r"one integer from 0 to 15 per cloud, here 1, but got \[16\]"),
         (torch.zeros(1, 600, 3), [-1], [0], r"but got \[-1\]"),
         (torch.zeros(2, 600, 3), [1], [0, 0], r"per cloud, here 2, but got \[1\]"),

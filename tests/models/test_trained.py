@@ -1,6 +1,7 @@
 """Models trained here: from files and by name, and every file that is not one."""
 
 import sys
+from importlib.resources import as_file
 
 import numpy as np
 import pytest
@@ -255,5 +256,15 @@ def test_bundled_models_that_are_not_there(folder):
 
 
 def test_what_ships_loads():
+    assert {"camvid", "camvid-non-robust", "parts", "pets", "pets-non-robust"} <= set(models.bundled())
     for name in models.bundled():
         assert len(models.load_bundled(name).card.classes) > 1
+
+
+def test_what_ships_is_small_and_has_its_card_beside_it():
+    """Written by ``beside(file).write_text(read_card(file).markdown(file.name))``."""
+    for name in models.bundled():
+        with as_file(trained.FOLDER / f"{name}.safetensors") as file:
+            assert trained.beside(file).read_text(encoding="utf-8") == models.read_card(file).markdown(file.name)
+            assert models.read_card(file).licence != "not stated"
+            assert file.stat().st_size <= 12_000_000

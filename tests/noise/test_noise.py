@@ -214,6 +214,14 @@ def test_claims_name_the_columns_that_turn():
     assert "all column triples turn" in AxisRotation(0.5).threat("angle")
 
 
+def test_claims_name_the_centre_of_rotations():
+    """A cloud that is not centred turns about the origin all the same, not about its own middle."""
+    for noise in (AxisRotation(0.5), Rotation(0.5)):
+        assert "through the origin" in noise.threat("angle")
+        shifted = torch.zeros(1, 3) + 5
+        assert noise.draw(shifted, streams(3)).norm(dim=-1).numpy() == pytest.approx(math.sqrt(75), rel=1e-6)
+
+
 def test_heat_kernel_limits():
     """Narrow: the angle is sigma times a chi of 3 degrees. Wide: the uniform (Haar) law, (a - sin a) / pi."""
     a = np.linspace(0.01, 0.2, 20)

@@ -37,9 +37,17 @@ def test_known_scales_in_30_digits():
         assert scale == pytest.approx(known, abs=1e-4)
 
 
+@pytest.mark.parametrize("noise", [AxisRotation, Rotation])
+@pytest.mark.parametrize("pi", [3.14159265359, 3.1416])
+def test_pi_may_be_rounded_up(noise, pi):
+    assert pi > math.pi
+    assert scale_for(noise, pi, tau=0.75) == scale_for(noise, math.pi, tau=0.75)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ((Rotation, 3.142, 0.75), "no rotation is farther than pi, but the radius is 3.142"),
         ((Rotation, 3.2, 0.75), "no rotation is farther than pi, but the radius is 3.2"),
         ((Gaussian, 0.0, 0.75), "radius must be positive"),
         ((Gaussian, 1.0, 0.5), r"tau must lie in \(0.5, 1\), but got 0.5"),

@@ -59,6 +59,9 @@ def test_models_trained_again_stand_in(out, tmp_path):
 def test_stand_ins_label_as_the_data_does(out, tmp_path):
     with pytest.raises(InputError, match="camvid is no model that segcertify trained on the classes of pets"):
         run("pets", load(f"pets:{out / 'data'}"), out=tmp_path, again={"pets": "camvid"})
+    with pytest.raises(InputError, match="camvid is no model that segcertify trained on the classes of pets"):
+        run("pets", load(f"pets:{out / 'data'}"), out=tmp_path, again={"pets-non-robust": "camvid"})
+    assert not (tmp_path / "runs").exists()  # found before the first is evaluated
 
 
 def test_what_is_not_there_is_refused(out, tmp_path):

@@ -11,6 +11,7 @@ from segcertify import Gaussian, InputError, Rotation
 from segcertify.cli import app
 from segcertify.data import load
 from segcertify.evaluation import Setting
+from segcertify.models import PointNet2
 from segcertify.reproduce.cloud_tables import NAMES, cloud_table, reproduce_clouds
 
 PAPER = Path(__file__).parents[3] / "shared" / "paper" / "scalable-certified-segmentation.tex"
@@ -139,6 +140,15 @@ def test_other_models_are_refused(clouds, tmp_path):
             reproduce_clouds(cloud_table("rotation"), clouds, models=models, out=tmp_path / "out")
 
 
+def test_a_model_that_does_not_fit_is_refused_before_any_is_evaluated(clouds, tmp_path):
+    models = {"0.25": halves, "0.5-normals": lambda: PointNet2(normals=False).eval()}
+    with pytest.raises(
+        InputError, match=r"the model 0.5-normals on shapenet/test Airplane.*takes clouds \(B, points, 4"
+    ):
+        reproduce_clouds(cloud_table("table2"), clouds, models=models, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def run(*arguments, monkeypatch, folder, data="shapenet:shapenet?points=16"):
     (folder / "halves_model.py").write_text("def make():\n    return lambda batch: (batch[..., 0] > 0).long()\n")
     trees.shapenet(folder / "shapenet")
@@ -176,3 +186,10 @@ def test_the_models_say_whether_there_are_normals(tmp_path, monkeypatch):
     arguments, data = ["--model", "0.5-normals=python:halves_model:make"], "shapenet:shapenet?normals=true"
     result = run("rotation", *arguments, monkeypatch=monkeypatch, folder=tmp_path, data=data)
     assert "leave normals out of 'shapenet:shapenet?normals=true'" in str(result.exception)
+
+
+def test_every_0th_cloud_is_refused(tmp_path, monkeypatch):
+    arguments = ["--model", "0.5-normals=python:halves_model:make", "--every", "0"]
+    result = run("rotation", *arguments, monkeypatch=monkeypatch, folder=tmp_path)
+    assert isinstance(result.exception, InputError)
+    assert "but got 0" in str(result.exception)

@@ -230,6 +230,20 @@ def test_noise_depends_on_the_seed_and_the_process(tmp_path, monkeypatch):
     assert all((seen[a] - seen[b]).std() > 0.2 for a, b in ((0, 1), (0, 2), (1, 2)))
 
 
+@pytest.mark.parametrize(("rank", "shown"), [(0, True), (1, False)])
+def test_one_process_shows_how_far_it_is(data, tmp_path, monkeypatch, rank, shown):
+    real, calls = loop.read_pool, []
+
+    def spy(data, device, *, progress):
+        calls.append(progress)
+        return real(data, device, progress=False)
+
+    monkeypatch.setattr(loop, "read_pool", spy)
+    monkeypatch.setattr(loop, "ranks", lambda device: nullcontext(Ranks(rank, 1, torch.device("cpu"))))
+    trained(data, tmp_path / "out", quick(steps=1), validation=data, progress=True)
+    assert calls == [shown, shown]
+
+
 def test_what_the_model_sees_without_noise_is_the_data(data, tmp_path):
     model = Recorder(small())
     data = load(tmp_path / "same", sizes=[(24, 32)] * 4)
@@ -404,8 +418,9 @@ class Two(nn.Module):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (small(classes=4), r"logits \(B, 3, height, width\) for toys/train, but gave \(1, 4, 32, 32\)"),
-        (nn.Sequential(small(), nn.Flatten()), r"logits \(B, 3, .*but gave \(1, 3072\)"),
+        (small(classes=4), r"logits \(B, 3, height, width\) for toys/train, but gave \(1, 4, 8, 8\)"),
+        (nn.Sequential(small(), nn.Flatten()), r"logits \(B, 3, .*but gave \(1, 192\)"),
+        (nn.Sequential(small(), nn.Upsample(scale_factor=4)), r"\(32, 32\) are finer than the input's \(16, 16\)"),
         (Two(), r"logits \(B, 3, .*but gave list"),
         (nn.Identity(), "Identity has no weights to train"),
         (small().requires_grad_(False), "Sequential has no weights to train"),
@@ -416,6 +431,44 @@ def test_models_that_do_not_fit(data, tmp_path, model, message):
         trained(data, tmp_path / "out", model=model)
     assert not (tmp_path / "out").exists()
     assert all(module.training for module in model.modules())  # as it was
+
+
+class OneSize(nn.Module):
+    """A network for pictures of one size, as those with an embedding of places are."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.places, self.layer = nn.Parameter(torch.zeros(3, *size)), nn.Conv2d(3, 3, 1)
+
+    def forward(self, batch):
+        return self.layer(batch + self.places)
+
+
+def test_a_model_of_one_size_takes_crops_of_that_size(data, tmp_path):
+    assert trained(data, tmp_path / "out", quick(steps=1, crop=(20, 24)), OneSize((20, 24))).exists()
+    with pytest.raises(InputError, match=r"cannot take inputs \(1, 3, 16, 16\), as of toys/train .*crop"):
+        trained(data, tmp_path / "other", model=OneSize((20, 24)))
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_model_that_cannot_be_measured_is_found_before_it_trains(data, tmp_path):
+    others = load(tmp_path / "toys", split="val", sizes=[(20, 24)])
+    with pytest.raises(InputError, match=r"cannot take inputs \(1, 3, 20, 24\), as of toys/val"):
+        trained(data, tmp_path / "out", model=OneSize((16, 16)), validation=others)
+    assert not (tmp_path / "out").exists()
+
+
+def test_frozen_weights_stay_as_they_are(data, tmp_path, monkeypatch):
+    def frozen(seed=0):
+        model = small(seed=seed)
+        model[1].requires_grad_(False)
+        return model
+
+    whole = trained(data, tmp_path / "whole", model=frozen())
+    assert torch.equal(weights(whole)["1.weight"], small()[1].weight)
+    assert not torch.equal(weights(whole)["5.weight"], small()[5].weight)
+    killed(data, tmp_path / "parts", quick(), monkeypatch, after=5, model=frozen())
+    assert same(weights(trained(data, tmp_path / "parts", model=frozen(seed=3))), weights(whole))
 
 
 def test_other_refusals_that_come_first(data, tmp_path, monkeypatch):
@@ -429,9 +482,10 @@ def test_other_refusals_that_come_first(data, tmp_path, monkeypatch):
         trained(data, tmp_path / "out", tensorboard=True)
     with pytest.raises(InputError, match="device must be such as"):
         trained(data, tmp_path / "out", device="gpu")
-    monkeypatch.setattr(loop, "ranks", lambda device: nullcontext(Ranks(0, 3, torch.device("cpu"))))
-    with pytest.raises(InputError, match="batch_size 4 must be a multiple of the number of processes, 3"):
-        trained(data, tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "ranks", lambda device: nullcontext(Ranks(0, 3, torch.device("cpu"))))
+        with pytest.raises(InputError, match="batch_size 4 must be a multiple of the number of processes, 3"):
+            trained(data, tmp_path / "out")
     load(tmp_path / "other")
     (tmp_path / "other" / "dataset.toml").write_text(
         (tmp_path / "other" / "dataset.toml").read_text().replace('"red"', '"pink"')

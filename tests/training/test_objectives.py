@@ -1,5 +1,7 @@
 """What a step minimises: the pixel loss, the noise, and each objective against a second computation."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -49,9 +51,20 @@ def test_only_the_hardest_part_counts(weights, hardest):
     valid = target.flatten() != 255
     weight = torch.ones(len(valid)) if weights is None else weights[target.flatten() * valid]
     loss = cross_entropy(logits, target, ignore_index=255, reduction="none").flatten() * weight
-    order = [i for i in loss.argsort(descending=True).tolist() if valid[i]][: int(hardest * len(valid))]
+    order = [i for i in loss.argsort(descending=True).tolist() if valid[i]]
+    order = order[: math.ceil(hardest * len(order))]
     expected = loss[order].sum() / weight[order].sum()
     assert PixelLoss(weights, hardest)(logits, target).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_pixels_without_ground_truth_are_no_easy_ones():
+    """Grey around an image leaves the part of its pixels that count as it is."""
+    _, target = batch()
+    logits = logits_like(target)
+    wider = [nn.functional.pad(part, (0, 60), value=value) for part, value in ((logits, 0), (target, 255))]
+    alone, beside = PixelLoss(hardest=0.25)(logits, target), PixelLoss(hardest=0.25)(*wider)
+    assert beside.item() == pytest.approx(alone.item(), rel=1e-5)
+    assert alone > 1.1 * PixelLoss()(logits, target)
 
 
 @pytest.mark.parametrize("loss", [PixelLoss(), PixelLoss(WEIGHTS), PixelLoss(WEIGHTS, 0.25)])

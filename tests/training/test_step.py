@@ -1,9 +1,12 @@
 """One step: it lowers its loss, and leaves this batch's gradients alone in the weights."""
 
+from contextlib import contextmanager
+
 import pytest
 import torch
 from toys import Recorder, batch, quick, small
 
+from segcertify import InputError
 from segcertify.models.hrnet import Architecture, HRNet
 from segcertify.training.objectives import PixelLoss, objective
 from segcertify.training.recipe import OBJECTIVES
@@ -88,3 +91,20 @@ def test_half_precision_is_in_the_network_alone(name):
         assert value.dtype == torch.float32
         assert value.item() == pytest.approx(precise[key].item(), rel=0.05, abs=0.01)
     assert all(weight.dtype == weight.grad.dtype == torch.float32 for weight in model.parameters())
+
+
+def test_a_model_that_cannot_be_captured_is_told_what_to_say(monkeypatch):
+    """As CUDA does it, without CUDA."""
+
+    @contextmanager
+    def capturing(graph):
+        yield
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr("torch.cuda.CUDAGraph", object)
+    monkeypatch.setattr("torch.cuda.graph", capturing)
+    recipe = quick()
+    step = Step(small(), objective(recipe, PixelLoss(), "cpu"), recipe, graphed=True)
+    step._done = 3
+    with pytest.raises(InputError, match=r"graphable = False. CUDA said: operation not permitted"):
+        losses(step)
