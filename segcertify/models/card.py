@@ -278,6 +278,7 @@ Made on {date} with segcertify {version}.
 
 ```python
 import segcertify as sc
+
 {use}
 ```
 
