@@ -135,7 +135,7 @@ class _Run:
             graphed = here.device.type == "cuda" and here.count == 1 and getattr(model, "graphable", True)
         loss = PixelLoss(_class_weights(self.pool, recipe), recipe.ohem)
         self.step = Step(
-            here.wrap(self.model),
+            here.join(self.model),
             objective(recipe, loss, here.device, noised=self.pool.noised),
             recipe,
             graphed=graphed,
@@ -188,6 +188,7 @@ class _Run:
         recipe, here = self.recipe, self.here
         _set_seed(_seed(recipe.seed, self.done, here.rank), here.device)
         losses = self.step(*self._batch(indices.to(here.device, non_blocking=True)))
+        here.share_gradients(self.model)
         rate = set_rate(self.optimiser, self.done, recipe)
         if recipe.clip:
             nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)

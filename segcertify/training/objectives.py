@@ -10,7 +10,6 @@ from typing import Protocol
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, log_softmax
-from torch.nn.parallel import DistributedDataParallel
 
 from segcertify.segmenter import upsampled
 from segcertify.training.pool import IGNORE
@@ -122,7 +121,6 @@ class SmoothAdv:
 
     def _attack(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         """The shift found by projected gradient ascent, with the model as it is in use (evaluation mode)."""
-        model = model.module if isinstance(model, DistributedDataParallel) else model  # each process attacks alone
         training = model.training
         model.eval()
         shift = torch.zeros_like(x)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import distributed, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from segcertify.draws import require_device
 from segcertify.errors import InputError
@@ -34,14 +33,28 @@ class Ranks:
             raise InputError(f"batch_size {batch_size} must be a multiple of the number of processes, {self.count}")
         return batch_size // self.count
 
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """The model itself, or one whose gradients (and batch statistics, on CUDA) are shared by all processes."""
-        if self.count == 1:
-            return model
-        if self.device.type == "cuda":
-            model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
-            return DistributedDataParallel(model, device_ids=[self.device.index])
-        return DistributedDataParallel(model)
+    def join(self, model: nn.Module) -> nn.Module:
+        """The model with the first process's weights (and batch statistics over all processes, on CUDA)."""
+        if self.count > 1:
+            if self.device.type == "cuda":
+                model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
+            for tensor in model.state_dict().values():
+                first = tensor.contiguous()
+                distributed.broadcast(first, 0)
+                tensor.copy_(first)
+        return model
+
+    def share_gradients(self, model: nn.Module) -> None:
+        """Each process's gradients become their mean over the processes.
+
+        One message a step, not DistributedDataParallel: that keeps the group, and so
+        Gloo's threads, alive into the interpreter's end, where they may abort it.
+        """
+        if self.count > 1:
+            gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+            mean = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))
+            for gradient, part in zip(gradients, mean.split([g.numel() for g in gradients]), strict=True):
+                gradient.copy_(part.view_as(gradient))
 
     def mean(self, value: torch.Tensor) -> torch.Tensor:
         """The mean over the processes."""

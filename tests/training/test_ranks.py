@@ -16,24 +16,26 @@ from segcertify.training.step import Step
 
 def gradients(here, *, name, seed=0):
     """The gradients on this process's part of a batch, with the noise that it has in the whole batch."""
-    model = small(dropout=0.0, norm=False).train()
+    model = small(dropout=0.0, norm=False, seed=here.rank).to(memory_format=torch.channels_last).train()
     x, target = batch()
     target[target == 255] = 0  # means over as many pixels in each part
     share = here.share(len(x))
     part = slice(here.rank * share, (here.rank + 1) * share)
     recipe = quick(objective=name, epsilon=0.1)
-    step = Step(here.wrap(model), objective(recipe, PixelLoss(), "cpu"), recipe, graphed=False)
+    step = Step(here.join(model), objective(recipe, PixelLoss(), "cpu"), recipe, graphed=False)
     noise = torch.randn(len(x), 3, *x.shape[2:], generator=torch.Generator().manual_seed(seed))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("segcertify.training.objectives.draw", lambda x, sigma, m=1: 0.25 * copies(noise[part], m))
         losses = step(x[part], target[part])
+    here.share_gradients(model)
     assert all(torch.isfinite(value) for value in losses.values())
     return [weight.grad.clone() for weight in model.parameters()], here.mean(losses["loss"])
 
 
 def process(rank, port, folder):
-    """One of two processes that a caller joined."""
+    """One of two processes that a caller joined; none of their threads is left to disturb the interpreter's end."""
     torch.set_num_threads(1)
+    threads = _threads()
     distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
     with ranks("cpu") as here:
         assert (here.rank, here.count, here.first) == (rank, 2, rank == 0)
@@ -42,6 +44,13 @@ def process(rank, port, folder):
         here.wait()
     assert distributed.is_initialized()  # whoever joined them parts them
     distributed.destroy_process_group()
+    assert _threads() == threads
+
+
+def _threads():
+    """How many threads this process has, those of libraries too, where the system says it."""
+    tasks = Path("/proc/self/task")
+    return len(list(tasks.iterdir())) if tasks.exists() else None
 
 
 def test_two_processes_find_the_gradient_of_the_joined_batch(tmp_path):
@@ -63,7 +72,7 @@ def test_one_process_alone():
         assert here == Ranks(0, 1, torch.device("cpu"))
         assert here.first
         model, value = small(), torch.tensor(3.0)
-        assert here.wrap(model) is model
+        assert here.join(model) is model
         assert here.mean(value) == 3
         here.wait()
     assert not distributed.is_initialized()
