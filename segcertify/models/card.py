@@ -135,7 +135,7 @@ class Card:
             architecture=_table(("architecture", "value"), _settings(self.architecture)),
             classes=_table(("label", "class", "colour"), zip(range(len(colours)), self.classes, colours, strict=True)),
             recipe=_table(("setting", "value"), _settings(self.recipe)),
-            metrics=_table(("metric", "value"), ((name, f"{value:.4g}") for name, value in self.metrics.items())),
+            metrics=_measured(self.metrics),
         )
 
 
@@ -231,6 +231,13 @@ def _settings(values: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
         entries = [_text(member.get(name, "-")) for member in members]
         rows[f"{name} of the members"] = entries[0] if len(set(entries)) == 1 else "; ".join(entries)
     return rows.items()
+
+
+def _measured(metrics: Mapping[str, float]) -> str:
+    """A table of what was measured, if anything was."""
+    if not metrics:
+        return "Nothing was measured on other scenes while this was made."
+    return _table(("metric", "value"), ((name, f"{value:.4g}") for name, value in metrics.items()))
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -100,7 +100,7 @@ def beside(path: str | os.PathLike[str]) -> Path:
 
 def _together(texts: Iterable[str]) -> str:
     """Different texts, each once."""
-    return "; ".join(dict.fromkeys(texts))
+    return "; ".join(dict.fromkeys(text.removesuffix(".") for text in texts))
 
 
 def bundled() -> list[str]:

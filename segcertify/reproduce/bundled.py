@@ -70,7 +70,7 @@ def run(
     else:
         models = {each: again.get(each, each) for each in (name, name + TWIN) if each in bundled()}
         results, files = _images(models, data, out, settings, device=place, seed=seed, progress=progress), []
-    results |= {"device": place.type, "version": __version__}
+    results |= {"seed": seed, "device": place.type, "version": __version__}
     (out / FILE).write_text(json.dumps(results, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return [out / FILE, render(out), *files]
 
@@ -129,7 +129,7 @@ def render(folder: Path) -> Path:
 
 def page(results: Mapping[str, Any]) -> str:
     """The page of the documents."""
-    made = f"segcertify {results['version']}, {results['device']}"
+    made = f"segcertify {results['version']}, {results['device']}, seed {results['seed']}"
     clouds = results.get("kind") == bundled_clouds.KIND
     return "\n".join(
         [

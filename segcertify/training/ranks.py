@@ -53,7 +53,7 @@ class Ranks:
         if self.count > 1:
             gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
             mean = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))
-            for gradient, part in zip(gradients, mean.split([g.numel() for g in gradients]), strict=True):
+            for gradient, part in zip(gradients, torch.split(mean, [g.numel() for g in gradients]), strict=True):
                 gradient.copy_(part.view_as(gradient))
 
     def mean(self, value: torch.Tensor) -> torch.Tensor:

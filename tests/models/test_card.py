@@ -2,6 +2,7 @@
 
 import json
 import math
+from importlib.resources import as_file, files
 
 import numpy as np
 import pytest
@@ -129,6 +130,19 @@ def test_markdown_of_a_model_without_noise():
     assert "with no noise" in text
     assert 'sc.models.load("trained:model.safetensors")' in text
     assert "| modules | [1, 1, 1] |" in text
+
+
+def test_markdown_where_nothing_was_measured():
+    text = card(metrics={}).markdown()
+    assert "Nothing was measured on other scenes" in text
+    assert "| metric |" not in text
+
+
+@pytest.mark.parametrize("name", models.bundled())
+def test_the_card_beside_a_bundled_model_is_the_one_in_it(name):
+    with as_file(files("segcertify.models") / "bundled") as folder:
+        file = folder / f"{name}.safetensors"
+        assert file.with_suffix(".md").read_text(encoding="utf-8") == read_card(file).markdown(file.name)
 
 
 def test_markdown_of_a_model_of_clouds():
