@@ -74,6 +74,10 @@ def test_what_is_not_there_is_refused(out, tmp_path):
         render(tmp_path)
 
 
+def test_pages_are_committed():
+    assert "parts" in [folder.name for folder in COMMITTED]
+
+
 @pytest.mark.parametrize("folder", COMMITTED, ids=lambda path: path.name)
 def test_committed_pages_are_what_the_results_give(folder, tmp_path):
     (tmp_path / FILE).write_bytes((folder / FILE).read_bytes())
