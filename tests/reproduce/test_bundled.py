@@ -75,7 +75,7 @@ def test_what_is_not_there_is_refused(out, tmp_path):
 
 
 def test_pages_are_committed():
-    assert {"parts", "pets"} <= {folder.name for folder in COMMITTED}
+    assert {"camvid", "parts", "pets"} <= {folder.name for folder in COMMITTED}
 
 
 @pytest.mark.parametrize("folder", COMMITTED, ids=lambda path: path.name)

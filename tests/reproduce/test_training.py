@@ -254,6 +254,10 @@ def test_rendering_loads_no_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_a_page_is_committed():
+    assert COMMITTED
+
+
 @pytest.mark.parametrize("folder", COMMITTED, ids=lambda path: path.name)
 def test_the_committed_page_is_what_the_committed_numbers_give(folder):
     results = read_results(folder)
