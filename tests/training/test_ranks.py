@@ -36,7 +36,7 @@ def gradients(here, *, name, seed=0):
 
 
 def process(rank, port, folder):
-    """One of two processes that a caller joined; none of the group's threads is left to disturb the interpreter's end."""
+    """One of two processes that a caller joined; none of the group's threads is left at the interpreter's end."""
     torch.set_num_threads(1)
     before = _threads()
     distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
