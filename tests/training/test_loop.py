@@ -1,8 +1,7 @@
-"""A whole run: stopped and gone on with, claimed by its settings, with its card; what is refused before it starts."""
+"""A whole run: stopped and gone on with, claimed by its settings, with its card."""
 
 import json
 import random
-import sys
 from contextlib import nullcontext
 
 import numpy as np
@@ -10,37 +9,21 @@ import pytest
 import torch
 from scipy.stats import kstest, norm
 from torch import nn
-from toys import SPEC, Recorder, load, quick, small
+from toys import SPEC, Recorder, load, quick, small, trained
 
 import segcertify as sc
 from segcertify import InputError
 from segcertify.models import read_card
 from segcertify.models.card import read_model
-from segcertify.training import Every, Recipe, loop, train
+from segcertify.training import Every, Recipe, loop
 from segcertify.training.average import Average
 from segcertify.training.journal import TIMES, read_log
 from segcertify.training.ranks import Ranks
 
-EVERY = Every(log=2, save=4, validate=4)
 AS_IT_IS = {"scale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (24, 32)}
 """No augmentation of pictures of this size."""
 
-
-@pytest.fixture
-def data(tmp_path):
-    return load(tmp_path / "toys")
-
-
-@pytest.fixture(autouse=True)
-def no_pictures(monkeypatch):
-    """They have tests of their own, and take longer than a run."""
-    monkeypatch.setattr("segcertify.training.journal.loss_figure", lambda rows, title: None)
-    monkeypatch.setattr("segcertify.training.journal.save_figure", lambda figure, path: path.touch())
-
-
-def trained(data, out, recipe=None, model=None, **settings):
-    settings = {"spec": SPEC, "every": EVERY, "device": "cpu", "progress": False} | settings
-    return train(small() if model is None else model, data, recipe or quick(), out=out, **settings)
+pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
 def weights(path):
@@ -359,6 +342,19 @@ def test_a_loss_that_is_no_number_ends_the_run(data, tmp_path):
     assert not (tmp_path / "model.safetensors").exists()
 
 
+def test_frozen_weights_stay_as_they_are(data, tmp_path, monkeypatch):
+    def frozen(seed=0):
+        model = small(seed=seed)
+        model[1].requires_grad_(False)
+        return model
+
+    whole = trained(data, tmp_path / "whole", model=frozen())
+    assert torch.equal(weights(whole)["1.weight"], small()[1].weight)
+    assert not torch.equal(weights(whole)["5.weight"], small()[5].weight)
+    killed(data, tmp_path / "parts", quick(), monkeypatch, after=5, model=frozen())
+    assert same(weights(trained(data, tmp_path / "parts", model=frozen(seed=3))), weights(whole))
+
+
 # The result
 
 
@@ -401,105 +397,3 @@ def test_what_is_kept_is_measured_under_the_noise_of_the_training(data, tmp_path
     rows = log(trained(data, tmp_path / "out", quick(**how), model, validation=data))
     assert [row["step"] for row in rows if "validation mIoU" in row] == [4, 8, 11]
     assert calls == [(how.get("ema") == 0, sigma)] * 3
-
-
-# Refused before anything is written
-
-
-class Two(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Conv2d(3, 3, 1)
-
-    def forward(self, batch):
-        return [self.layer(batch)]
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (small(classes=4), r"logits \(B, 3, height, width\) for toys/train, but gave \(1, 4, 8, 8\)"),
-        (nn.Sequential(small(), nn.Flatten()), r"logits \(B, 3, .*but gave \(1, 192\)"),
-        (nn.Sequential(small(), nn.Upsample(scale_factor=4)), r"\(32, 32\) are finer than the input's \(16, 16\)"),
-        (Two(), r"logits \(B, 3, .*but gave list"),
-        (nn.Identity(), "Identity has no weights to train"),
-        (small().requires_grad_(False), "Sequential has no weights to train"),
-    ],
-)
-def test_models_that_do_not_fit(data, tmp_path, model, message):
-    with pytest.raises(InputError, match=message):
-        trained(data, tmp_path / "out", model=model)
-    assert not (tmp_path / "out").exists()
-    assert all(module.training for module in model.modules())  # as it was
-
-
-class OneSize(nn.Module):
-    """A network for pictures of one size, as those with an embedding of places are."""
-
-    def __init__(self, size):
-        super().__init__()
-        self.places, self.layer = nn.Parameter(torch.zeros(3, *size)), nn.Conv2d(3, 3, 1)
-
-    def forward(self, batch):
-        return self.layer(batch + self.places)
-
-
-def test_a_model_of_one_size_takes_crops_of_that_size(data, tmp_path):
-    assert trained(data, tmp_path / "out", quick(steps=1, crop=(20, 24)), OneSize((20, 24))).exists()
-    with pytest.raises(InputError, match=r"cannot take inputs \(1, 3, 16, 16\), as of toys/train .*crop"):
-        trained(data, tmp_path / "other", model=OneSize((20, 24)))
-    assert not (tmp_path / "other").exists()
-
-
-def test_a_model_that_cannot_be_measured_is_found_before_it_trains(data, tmp_path):
-    others = load(tmp_path / "toys", split="val", sizes=[(20, 24)])
-    with pytest.raises(InputError, match=r"cannot take inputs \(1, 3, 20, 24\), as of toys/val"):
-        trained(data, tmp_path / "out", model=OneSize((16, 16)), validation=others)
-    assert not (tmp_path / "out").exists()
-
-
-def test_frozen_weights_stay_as_they_are(data, tmp_path, monkeypatch):
-    def frozen(seed=0):
-        model = small(seed=seed)
-        model[1].requires_grad_(False)
-        return model
-
-    whole = trained(data, tmp_path / "whole", model=frozen())
-    assert torch.equal(weights(whole)["1.weight"], small()[1].weight)
-    assert not torch.equal(weights(whole)["5.weight"], small()[5].weight)
-    killed(data, tmp_path / "parts", quick(), monkeypatch, after=5, model=frozen())
-    assert same(weights(trained(data, tmp_path / "parts", model=frozen(seed=3))), weights(whole))
-
-
-def test_other_refusals_that_come_first(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "read_pool", None)  # nothing is read
-    with pytest.raises(InputError, match="cannot be described in a file"):
-        trained(data, tmp_path / "out", spec="")
-    with pytest.raises(InputError, match="licence must be a text"):
-        trained(data, tmp_path / "out", licence="")
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(InputError, match="TensorBoard is not installed"):
-        trained(data, tmp_path / "out", tensorboard=True)
-    with pytest.raises(InputError, match="device must be such as"):
-        trained(data, tmp_path / "out", device="gpu")
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "ranks", lambda device: nullcontext(Ranks(0, 3, torch.device("cpu"))))
-        with pytest.raises(InputError, match="batch_size 4 must be a multiple of the number of processes, 3"):
-            trained(data, tmp_path / "out")
-    load(tmp_path / "other")
-    (tmp_path / "other" / "dataset.toml").write_text(
-        (tmp_path / "other" / "dataset.toml").read_text().replace('"red"', '"pink"')
-    )
-    other = sc.data.load(f"folder:{tmp_path / 'other'}?split=train")
-    with pytest.raises(InputError, match="toys/train has other classes than toys/train"):
-        trained(data, tmp_path / "out", validation=other)
-    assert not (tmp_path / "out").exists()
-
-
-def test_intervals():
-    for name in ("log", "save", "validate"):
-        with pytest.raises(InputError, match=rf"every\.{name} must be an integer not less than 1"):
-            Every(**{name: 0})
-    for name in ("save", "validate"):
-        with pytest.raises(InputError, match=rf"every\.{name} \(7\) must be a multiple of every\.log \(2\)"):
-            Every(**{"log": 2, "save": 4, "validate": 4, name: 7})

@@ -10,7 +10,7 @@ from torch import nn
 
 import segcertify as sc
 from segcertify.models.normalisation import Normalise
-from segcertify.training import Recipe
+from segcertify.training import Every, Recipe, train
 
 SIZES = ((24, 32), (20, 28), (24, 30), (18, 32), (22, 26), (24, 32))
 PALETTE = np.array([[220, 40, 40], [40, 220, 40], [40, 40, 220]])
@@ -99,3 +99,9 @@ def batch(seed=0, count=4, size=(16, 20), classes=3):
     target = torch.randint(classes, (count, *size), generator=generator)
     target[torch.rand(target.shape, generator=generator) < 0.1] = 255
     return x, target
+
+
+def trained(data, out, recipe=None, model=None, **settings):
+    """The file of a quick run's model."""
+    settings = {"spec": SPEC, "every": Every(log=2, save=4, validate=4), "device": "cpu", "progress": False} | settings
+    return train(small() if model is None else model, data, recipe or quick(), out=out, **settings)
