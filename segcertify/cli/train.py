@@ -109,14 +109,17 @@ def train(
 
 def join(
     models: Annotated[list[Path], typer.Argument(help="Files that train wrote, of images and the same classes.")],
-    flip: Annotated[bool, typer.Option("--flip", help="Each member also sees the mirrored image.")] = False,
+    view: Annotated[
+        list[str] | None,
+        typer.Option(help="How each member sees the image: a scale, with m if mirrored, such as 1 or 0.75m; several."),
+    ] = None,
     half: Annotated[bool, typer.Option("--half", help="Write the weights in half precision.")] = False,
     out: Annotated[Path, typer.Option(help="The ensemble's file.")] = Path("ensemble.safetensors"),
 ) -> None:
-    """Make one model of several, the mean of their class probabilities: noise moves it less than any of them."""
-    from segcertify.models import join
+    """Make one model of several, the mean of their logits: noise moves it less than any of them."""
+    from segcertify.models import View, join
     from segcertify.models.trained import beside
 
-    path = join(models, out, flip=flip, half=half)
+    path = join(models, out, views=[View.parse(text) for text in view or ["1"]], half=half)
     console.print(f"joined: use it as [bold]trained:{escape(str(path))}[/]", soft_wrap=True)
     print_files([path, beside(path)])

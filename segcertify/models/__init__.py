@@ -3,7 +3,7 @@
 from segcertify.models.adapters import adapt
 from segcertify.models.card import Card, card_of, read_card, save_model
 from segcertify.models.checkpoint import load_state
-from segcertify.models.ensemble import Ensemble
+from segcertify.models.ensemble import Ensemble, View
 from segcertify.models.exported import load_pt2, load_torchscript
 from segcertify.models.families import new
 from segcertify.models.hrnet import HRNet, load_hrnet
@@ -26,6 +26,7 @@ __all__ = [
     "MultiScale",
     "PartSegmenter",
     "PointNet2",
+    "View",
     "adapt",
     "bundled",
     "card_of",

@@ -4,45 +4,79 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import nn
-from torch.nn.functional import interpolate, log_softmax
+from torch.nn.functional import interpolate
 
-from segcertify.errors import InputError
+from segcertify.errors import InputError, require_positive
+
+LARGEST_SCALE = 8.0
+
+
+@dataclass(frozen=True)
+class View:
+    """How a member sees an image: rescaled by a factor on its sides, mirrored or not.
+
+    >>> View.parse("0.75m")
+    View(scale=0.75, mirrored=True)
+    """
+
+    scale: float = 1.0
+    mirrored: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", require_positive("the scale of a view", self.scale))
+        if self.scale > LARGEST_SCALE:
+            raise InputError(f"the scale of a view must be at most {LARGEST_SCALE:g}, but got {self.scale!r}")
+        if not isinstance(self.mirrored, bool):
+            raise InputError(f"a view is mirrored or not: expected True or False, but got {self.mirrored!r}")
+
+    @classmethod
+    def parse(cls, text: str) -> View:
+        """The view that a text names: a scale, with an m if mirrored."""
+        try:
+            scale = float(text.removesuffix("m"))
+        except ValueError:
+            raise InputError(f"a view must be a scale such as 0.75, or 0.75m if mirrored, but got {text!r}") from None
+        return cls(scale, text.endswith("m"))
+
+    def answer(self, member: nn.Module, batch: torch.Tensor) -> torch.Tensor:
+        """A member's logits of images that it sees this way, the right way round again."""
+        if self.scale != 1:
+            size = [max(1, math.floor(side * self.scale + 0.5)) for side in batch.shape[2:]]
+            batch = interpolate(batch, size=size, mode="bilinear", align_corners=False)
+        return member(batch.flip(-1)).flip(-1) if self.mirrored else member(batch)  # type: ignore[no-any-return]
 
 
 class Ensemble(nn.Module):
-    """The logarithm of the mean of its members' class probabilities.
+    """The mean of its members' logits, of all their ``views`` of the image.
 
-    With ``flip`` each member also sees the mirrored image. Members may answer at
-    different resolutions: the first one's is taken.
+    Members and views may answer at different resolutions: the first one's is taken.
 
     >>> double = nn.Conv2d(3, 2, 1)
-    >>> Ensemble([double, double])(torch.zeros(1, 3, 8, 6)).shape
+    >>> Ensemble([double, double], views=[View(), View(0.5)])(torch.zeros(1, 3, 8, 6)).shape
     torch.Size([1, 2, 8, 6])
     """
 
-    def __init__(self, members: Sequence[nn.Module], *, flip: bool = False) -> None:
+    def __init__(self, members: Sequence[nn.Module], *, views: Sequence[View] = (View(),)) -> None:
         super().__init__()
         if not members:
             raise InputError("an ensemble needs at least one member, but got none")
-        if not isinstance(flip, bool):
-            raise InputError(f"flip must be True or False, but got {flip!r}")
-        self.members, self.flip = nn.ModuleList(members), flip
+        if not views:
+            raise InputError("an ensemble needs at least one view of the image, such as View(), but got none")
+        self.members, self.views = nn.ModuleList(members), tuple(views)
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         """Logits (B, classes, h, w) of images (B, channels, H, W)."""
-        answers: list[torch.Tensor] = []
-        for member in self.members:
-            answers.append(log_softmax(member(batch), 1))
-            if self.flip:
-                answers.append(log_softmax(member(batch.flip(-1)), 1).flip(-1))
+        answers = [view.answer(member, batch) for member in self.members for view in self.views]
         size = answers[0].shape[2:]
-        answers = [answer if answer.shape[2:] == size else _resized(answer, size) for answer in answers]
-        return torch.stack(answers).logsumexp(0) - math.log(len(answers))
+        return torch.stack([_resized(answer, size) for answer in answers]).mean(0)
 
 
-def _resized(answer: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
-    """Log-probabilities at another resolution."""
+def _resized(answer: torch.Tensor, size: torch.Size) -> torch.Tensor:
+    """Logits at another resolution."""
+    if answer.shape[2:] == size:
+        return answer
     return interpolate(answer, size=tuple(size), mode="bilinear", align_corners=False)

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from segcertify.errors import InputError, require_integer
-from segcertify.models.ensemble import Ensemble
+from segcertify.models.ensemble import Ensemble, View
 from segcertify.models.factory import make
 from segcertify.models.hrnet import W18_SMALL_V2, W48, Architecture, HRNet
 from segcertify.models.lite import Lite
@@ -67,7 +67,8 @@ def describe(model: nn.Module, spec: str = "") -> dict[str, Any]:
         sizes = {"normals": model.normals, "categories": model.categories, "parts": model.parts}
         return {"family": "pointnet2", **sizes}
     if type(model) is Ensemble:
-        return {"family": "ensemble", "flip": model.flip, "members": [describe(member) for member in model.members]}
+        views = [[view.scale, view.mirrored] for view in model.views]
+        return {"family": "ensemble", "views": views, "members": [describe(member) for member in model.members]}
     if parts(spec)[0] == "python":
         return {"family": "python", "spec": spec}
     raise InputError(
@@ -124,14 +125,19 @@ def _build_pointnet2(*, normals: bool, categories: int, parts: int) -> PointNet2
     return PointNet2(normals=normals, **sizes)
 
 
-def _build_ensemble(*, flip: bool, members: list[Mapping[str, Any]]) -> Ensemble:
+def _build_ensemble(*, views: list[list[Any]], members: list[Mapping[str, Any]]) -> Ensemble:
     """An ensemble from its members' descriptions; none is an ensemble itself."""
     if not isinstance(members, list) or len(members) > LARGEST_ENSEMBLE:
         raise InputError(f"members must be a list of at most {LARGEST_ENSEMBLE} descriptions, but got {members!r}")
     for member in members:
         if not isinstance(member, dict) or member.get("family") == "ensemble":
             raise InputError(f"a member of an ensemble must be described, and be none itself, but got {member!r}")
-    return Ensemble([build(member) for member in members], flip=flip)
+    if not isinstance(views, list) or len(views) > LARGEST_ENSEMBLE:
+        raise InputError(f"views must be a list of at most {LARGEST_ENSEMBLE} pairs, but got {views!r}")
+    for view in views:
+        if not isinstance(view, list) or len(view) != 2:
+            raise InputError(f"a view must be a scale and whether it is mirrored, but got {view!r}")
+    return Ensemble([build(member) for member in members], views=[View(*view) for view in views])
 
 
 def _bounded(name: str, value: int) -> int:

@@ -17,7 +17,7 @@ from segcertify import __version__
 from segcertify.errors import InputError
 from segcertify.models.card import Card, card_of, read_model, save_model
 from segcertify.models.checkpoint import State, fill, load_state
-from segcertify.models.ensemble import Ensemble
+from segcertify.models.ensemble import Ensemble, View
 from segcertify.models.families import LARGEST_ENSEMBLE, build, describe
 from segcertify.models.normalisation import Normalise
 from segcertify.models.pointnet2 import PointNet2
@@ -57,7 +57,11 @@ def _normalise(model: nn.Module, architecture: Mapping[str, Any]) -> None:
 
 
 def join(
-    paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str], *, flip: bool = False, half: bool = False
+    paths: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    views: Sequence[View] = (View(),),
+    half: bool = False,
 ) -> Path:
     """Write an ensemble of models of images, trained on the same classes, as one model; its card is of all of them.
 
@@ -74,7 +78,7 @@ def join(
     for path, card in zip(paths, cards, strict=True):
         if (card.classes, card.colours) != (cards[0].classes, cards[0].colours):
             raise InputError(f"{path} has other classes than {paths[0]}: an ensemble's members label alike")
-    ensemble = Ensemble(members, flip=flip)
+    ensemble = Ensemble(members, views=views)
     card = Card(
         architecture=describe(ensemble),
         classes=cards[0].classes,
