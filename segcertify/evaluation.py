@@ -38,7 +38,7 @@ from segcertify.configuration import (
 from segcertify.data import DataSet, Scene
 from segcertify.draws import working_device
 from segcertify.errors import InputError, require_integer, require_probability
-from segcertify.models import with_precision
+from segcertify.models import card_of, with_precision
 from segcertify.noise import Noise
 from segcertify.pictures import certified_figure, save_figure, save_labels
 from segcertify.progress import Advance, progress_bar
@@ -83,6 +83,12 @@ def evaluate(
     bounds beside the certified lower ones. ``save_pictures`` keeps each certificate's
     picture in ``out/certified``, of clouds also a page on which they turn.
     """
+    card = card_of(model)
+    if card is not None and card.classes != data.classes:
+        raise InputError(
+            f"the model labels {', '.join(card.classes)}, but {data.name} has the classes {', '.join(data.classes)}: "
+            "evaluate it on scenes with its classes, in its order"
+        )
     claims = distinct(settings)
     noises = {setting.sigma: noise_of(noise, setting.sigma, data) for setting in claims}
     place = working_device(device, model)

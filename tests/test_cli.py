@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from rich.console import Console
 
 import segcertify as sc
+from segcertify.cli import printing
+from segcertify.report.table import Table
 
 SEGCERTIFY = [sys.executable, "-c", "from segcertify.cli import main; main()"]
 MODEL = """
@@ -140,3 +143,26 @@ def test_reproduce_toy_quick(folder):
     shown = segcertify("reproduce", "toy", "--quick", "--out", "toy", folder=folder)
     assert "text" in shown
     assert list(Path(folder / "toy").glob("*.png"))
+
+
+def test_a_table_too_wide_for_the_screen_is_turned(monkeypatch, capsys):
+    """No number is cut: each row becomes a column."""
+    table = Table("a title", ("setting", *(f"a long head {i}" for i in range(9))), (("row", *(["0.12345"] * 9)),))
+    for width, lines_with_numbers in ((300, 1), (60, 9)):
+        monkeypatch.setattr(printing, "console", Console(width=width))
+        printing.print_table(table)
+        shown = capsys.readouterr().out
+        assert shown.count("0.12345") == 9
+        assert sum("0.12345" in line for line in shown.splitlines()) == lines_with_numbers
+
+
+def test_evaluate_says_first_that_too_few_draws_certify_nothing(folder):
+    pets = folder / "pets"
+    for name in ("images", "labels"):
+        (pets / name).mkdir(parents=True)
+    Image.fromarray(np.full((8, 8, 3), 99, np.uint8)).save(pets / "images" / "a.jpg")
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(pets / "labels" / "a.png")
+    arguments = ["evaluate", "--model", "python:my_model:bright", "--data", f"pets:{pets}", "--out", "run"]
+    shown = segcertify(*arguments, "--setting", "0.1,9,.75", "--setting", "0.1,50,.75", folder=folder)
+    assert shown.count("all will abstain: n=9 can certify nothing") == 1
+    assert "n=50 can" not in shown

@@ -119,6 +119,14 @@ def test_summary_and_curves(pets, tmp_path):
     assert r"\toprule" in run.results().latex()
 
 
+def test_a_model_of_other_classes_is_refused_before_anything_is_written(pets, tmp_path):
+    with pytest.raises(
+        sc.InputError, match=r"the model labels sky, building.*but pets.* has the classes background, cat"
+    ):
+        evaluate(sc.models.load("camvid"), load(f"pets:{pets}"), out=tmp_path / "r", settings=SETTINGS)
+    assert not (tmp_path / "r").exists()
+
+
 def test_a_second_run_resumes_and_other_settings_are_refused(pets, tmp_path):
     data, out = load(f"pets:{pets}"), tmp_path / "run"
     calls = []

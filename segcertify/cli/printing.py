@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 console = Console()
 
+WIDEST = 400
+"""No table is wider, in characters."""
+
 
 def escape(text: str) -> str:
     """Text whose brackets rich leaves alone."""
@@ -50,12 +53,21 @@ def print_rows(rows: dict[str, str]) -> None:
 
 def print_table(table: ReportTable) -> None:
     """A report's table, with its notes."""
-    shown = Table(*table.heads, title=escape(table.title))
-    for row in table.rows:
-        shown.add_row(*(escape(cell) for cell in row))
+    shown = _as_shown(table.title, table.heads, table.rows)
+    needed = console.measure(shown, options=console.options.update(width=WIDEST)).minimum
+    if needed > console.width and len(table.rows) + 1 < len(table.heads):
+        heads, *rows = zip(table.heads, *table.rows, strict=True)  # a row of the table becomes a column
+        shown = _as_shown(table.title, heads, rows)
     console.print(shown)
     for note in table.notes:
         console.print(f"- {escape(note)}")
+
+
+def _as_shown(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    shown = Table(*heads, title=escape(title))
+    for row in rows:
+        shown.add_row(*(escape(cell) for cell in row))
+    return shown
 
 
 def print_files(files: Sequence[Path]) -> None:

@@ -81,7 +81,7 @@ def training(
     every: Annotated[int, typer.Option(help="Evaluate on every k-th of these scenes.")] = 1,
     device: Device = None,
     seed: Seed = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="A tiny version, in seconds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A tiny version, to see that all works.")] = False,
     render: Annotated[
         Path | None, typer.Option(help="Only write the page and the figure of the results.json in this folder.")
     ] = None,

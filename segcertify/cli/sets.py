@@ -22,7 +22,7 @@ from segcertify.cli.options import (
     folder,
     ready_model,
 )
-from segcertify.cli.printing import print_files, print_table
+from segcertify.cli.printing import console, escape, print_files, print_table
 from segcertify.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def evaluate(
     scenes = load(data).every(every)
     scenes = scenes if limit is None else scenes.limit(limit)
     device = chosen_device(device)
+    if len(scenes):
+        _note_idle(claims, correction or ["holm"], alpha=alpha, N=scenes[0].target.size)
     evaluate(
         ready_model(model, device),
         scenes,
@@ -100,6 +102,19 @@ def evaluate(
         save_pictures=pictures,
     )
     report(out)
+
+
+def _note_idle(claims: list[Setting], corrections: list[str], *, alpha: float, N: int) -> None:
+    """Say it before the work, where a setting has too few draws to certify anything."""
+    from segcertify.stats.correction import procedure
+    from segcertify.stats.planning import require_certifiable
+
+    for claim in claims:
+        for correction in corrections:
+            try:
+                require_certifiable(N, claim.tau, alpha, procedure(correction), claim.n)
+            except InputError as error:
+                console.print(f"[yellow]note:[/] all will abstain: {escape(str(error))}", soft_wrap=True)
 
 
 def report(

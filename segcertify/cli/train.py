@@ -74,6 +74,7 @@ def train(
     from segcertify.data import load, mixture
     from segcertify.draws import require_device
     from segcertify.models import new, start_from
+    from segcertify.models.families import with_weights
     from segcertify.models.start import described
     from segcertify.training import Every, Recipe, train
 
@@ -85,26 +86,40 @@ def train(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
         network = new(model, classes=len(scenes.classes))
+    tells = os.environ.get("RANK", "0") == "0"  # one of torchrun's processes
     if start is not None:
-        start_from(network, start)
-    path = train(
-        network,
-        scenes,
-        recipe,
-        out=out,
-        spec=model,
-        start="" if start is None else described(start),
-        validation=others,
-        licence=licence,
-        half=half,
-        device=None if device is None else require_device(device),
-        every=every,
-        tensorboard=tensorboard,
-    )
-    if os.environ.get("RANK", "0") != "0":  # one of torchrun's processes tells
+        start = _file(start)
+        fresh, all_ = start_from(network, start), len(network.state_dict())
+        if tells:
+            console.print(f"started from {escape(str(start))}: {all_ - len(fresh)} of {all_} weights", soft_wrap=True)
+    try:
+        path = train(
+            network,
+            scenes,
+            recipe,
+            out=out,
+            spec=model,
+            start="" if start is None else described(start),
+            validation=others,
+            licence=licence,
+            half=half,
+            device=None if device is None else require_device(device),
+            every=every,
+            tensorboard=tensorboard,
+        )
+    except KeyboardInterrupt:
+        console.print(f"stopped: the same command goes on from the last saved state (every {save_every} steps)")
+        raise
+    if not tells:
         return
-    console.print(f"trained: use it as [bold]trained:{escape(str(path))}[/]", soft_wrap=True)
+    spec = with_weights(model, str(path)) if model.startswith("python:") else f"trained:{path}"
+    console.print(f"trained: use it as [bold]{escape(spec)}[/]", soft_wrap=True)
     print_files([path, *(out / name for name in ("model.md", "log.csv", "loss.png"))])
+
+
+def _file(path: Path) -> Path:
+    """The file that a path or a spec, trained:FILE, names."""
+    return Path(str(path).removeprefix("trained:"))
 
 
 def join(
@@ -120,6 +135,6 @@ def join(
     from segcertify.models import View, join
     from segcertify.models.trained import beside
 
-    path = join(models, out, views=[View.parse(text) for text in view or ["1"]], half=half)
+    path = join([_file(model) for model in models], out, views=[View.parse(text) for text in view or ["1"]], half=half)
     console.print(f"joined: use it as [bold]trained:{escape(str(path))}[/]", soft_wrap=True)
     print_files([path, beside(path)])

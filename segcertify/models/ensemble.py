@@ -12,7 +12,11 @@ from torch.nn.functional import interpolate
 
 from segcertify.errors import InputError, require_positive
 
-LARGEST_SCALE = 8.0
+SCALES = (0.125, 8.0)
+"""The smallest and the largest scale of a view."""
+
+LARGEST = 100
+"""No ensemble has more members or views."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,9 @@ class View:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", require_positive("the scale of a view", self.scale))
-        if self.scale > LARGEST_SCALE:
-            raise InputError(f"the scale of a view must be at most {LARGEST_SCALE:g}, but got {self.scale!r}")
+        low, high = SCALES
+        if not low <= self.scale <= high:
+            raise InputError(f"the scale of a view must be from {low:g} to {high:g}, but got {self.scale!r}")
         if not isinstance(self.mirrored, bool):
             raise InputError(f"a view is mirrored or not: expected True or False, but got {self.mirrored!r}")
 
@@ -53,7 +58,8 @@ class View:
 class Ensemble(nn.Module):
     """The mean of its members' logits, of all their ``views`` of the image.
 
-    Members and views may answer at different resolutions: the first one's is taken.
+    Members and views may answer at different resolutions: the first one's is taken, or the image's if that is
+    coarser.
 
     >>> double = nn.Conv2d(3, 2, 1)
     >>> Ensemble([double, double], views=[View(), View(0.5)])(torch.zeros(1, 3, 8, 6)).shape
@@ -66,17 +72,20 @@ class Ensemble(nn.Module):
             raise InputError("an ensemble needs at least one member, but got none")
         if not views:
             raise InputError("an ensemble needs at least one view of the image, such as View(), but got none")
+        for name, given in (("members", members), ("views", views)):
+            if len(given) > LARGEST:
+                raise InputError(f"an ensemble has at most {LARGEST} {name}, but got {len(given)}")
         self.members, self.views = nn.ModuleList(members), tuple(views)
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         """Logits (B, classes, h, w) of images (B, channels, H, W)."""
         answers = [view.answer(member, batch) for member in self.members for view in self.views]
-        size = answers[0].shape[2:]
+        size = [min(sides) for sides in zip(answers[0].shape[2:], batch.shape[2:], strict=True)]
         return torch.stack([_resized(answer, size) for answer in answers]).mean(0)
 
 
-def _resized(answer: torch.Tensor, size: torch.Size) -> torch.Tensor:
+def _resized(answer: torch.Tensor, size: list[int]) -> torch.Tensor:
     """Logits at another resolution."""
-    if answer.shape[2:] == size:
+    if list(answer.shape[2:]) == size:
         return answer
-    return interpolate(answer, size=tuple(size), mode="bilinear", align_corners=False)
+    return interpolate(answer, size=size, mode="bilinear", align_corners=False)

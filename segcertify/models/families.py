@@ -12,6 +12,7 @@ from typing import Any
 from torch import nn
 
 from segcertify.errors import InputError, require_integer
+from segcertify.models.ensemble import LARGEST as LARGEST_ENSEMBLE
 from segcertify.models.ensemble import Ensemble, View
 from segcertify.models.factory import make
 from segcertify.models.hrnet import W18_SMALL_V2, W48, Architecture, HRNet
@@ -23,8 +24,6 @@ from segcertify.models.pointnet2 import PointNet2, flag
 HRNETS = {"w48": W48, "w18": replace(W48, width=18), "w18-small-v2": W18_SMALL_V2}
 LARGEST = 10_000
 """No description may ask for a larger number: one from a damaged file would take all memory or time."""
-
-LARGEST_ENSEMBLE = 100
 
 RESERVED = ("weights", "scale", *NORMALISATION)
 """Options that `load` keeps for itself, so that no factory can have them."""
@@ -92,7 +91,15 @@ def build(description: Mapping[str, Any]) -> nn.Module:
     try:
         return _BUILD[family](**fields)
     except TypeError as error:
-        raise InputError(f"unreadable description of a {family} network, {description!r}: {error}") from None
+        raise InputError(
+            f"unreadable description of a network of the family {family}, with {', '.join(fields) or 'nothing'} "
+            f"({_reason(error)}): was it written by another version of segcertify? Use that, or make the file again"
+        ) from None
+
+
+def _reason(error: TypeError) -> str:
+    """What a call lacked, without the function's name."""
+    return str(error).partition("() ")[2] or str(error)
 
 
 def with_weights(spec: str, file: str) -> str:

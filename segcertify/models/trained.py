@@ -18,7 +18,7 @@ from segcertify.errors import InputError
 from segcertify.models.card import Card, card_of, read_model, save_model
 from segcertify.models.checkpoint import State, fill, load_state
 from segcertify.models.ensemble import Ensemble, View
-from segcertify.models.families import LARGEST_ENSEMBLE, build, describe
+from segcertify.models.families import build, describe
 from segcertify.models.normalisation import Normalise
 from segcertify.models.pointnet2 import PointNet2
 
@@ -67,13 +67,15 @@ def join(
 
     The card also lies beside the file, to be read.
     """
+    if Path(out).resolve() in [Path(path).resolve() for path in paths]:
+        raise InputError(f"{out} is one of the models to join: name another file for the ensemble")
+    if beside(out).exists() and not Path(out).exists():
+        raise InputError(f"{beside(out)} is in the place of the ensemble's card: name another file for the ensemble")
     members = [load_trained(path) for path in paths]
     for path, member in zip(paths, members, strict=True):
         if isinstance(member, Ensemble | PointNet2):
             what = "an ensemble itself: give its members" if isinstance(member, Ensemble) else "of clouds"
             raise InputError(f"an ensemble joins single models of images, but {path} is {what}")
-    if len(members) > LARGEST_ENSEMBLE:
-        raise InputError(f"an ensemble has at most {LARGEST_ENSEMBLE} members, but got {len(members)}")
     cards = [card for member in members if (card := card_of(member)) is not None]
     for path, card in zip(paths, cards, strict=True):
         if (card.classes, card.colours) != (cards[0].classes, cards[0].colours):

@@ -14,6 +14,8 @@ from segcertify.archive import require_writable
 from segcertify.errors import InputError
 from segcertify.pictures import save_figure
 
+LOG = "log.csv"
+
 TIMES = ("seconds", "images per second")
 """What differs from run to run; everything else is the same again after a resume."""
 
@@ -22,7 +24,7 @@ class Journal:
     """Rows of numbers by step in ``log.csv``; rows after ``start`` are of a run that was lost, and are dropped."""
 
     def __init__(self, folder: Path, *, start: int, tensorboard: bool = False) -> None:
-        self.path = require_writable(folder / "log.csv")
+        self.path = require_writable(folder / LOG)
         self.rows = [row for row in read_log(self.path) if row["step"] <= start] if self.path.exists() else []
         self._board = require_tensorboard()(folder / "tensorboard", purge_step=start + 1) if tensorboard else None
         self._write()

@@ -26,7 +26,7 @@ from segcertify.segmenter import upsampled
 from segcertify.training import resume
 from segcertify.training.augmentation import augment
 from segcertify.training.average import Average
-from segcertify.training.journal import Journal, require_tensorboard
+from segcertify.training.journal import LOG, Journal, read_log, require_tensorboard
 from segcertify.training.measure import measure
 from segcertify.training.objectives import PixelLoss, objective
 from segcertify.training.pool import CloudPool, Pool, batches, frequencies, read_pool, with_category
@@ -50,10 +50,14 @@ class Every:
 
     def __post_init__(self) -> None:
         for name in ("log", "save", "validate"):
-            require_integer(f"every.{name}", getattr(self, name))
+            require_integer(f"the steps of {name}-every", getattr(self, name))
         for name in ("save", "validate"):  # a row of the log is never cut in two
-            if getattr(self, name) % self.log:
-                raise InputError(f"every.{name} ({getattr(self, name)}) must be a multiple of every.log ({self.log})")
+            steps = getattr(self, name)
+            if steps % self.log:
+                raise InputError(
+                    f"{name}-every must be a multiple of log-every, {self.log}, but is {steps}: "
+                    f"use {-(-steps // self.log) * self.log}, or another log-every"
+                )
 
 
 def train(
@@ -84,6 +88,7 @@ def train(
     """
     out, every = Path(out), every or Every()
     settings = {"model": spec, "start": start, "data": data.name, "scenes": len(data), **recipe.to_plain()}
+    settings |= {"validation": "" if validation is None else validation.name, "licence": licence, "half": half}
     if tensorboard:
         require_tensorboard()
     with ranks(device) as here:
@@ -187,7 +192,15 @@ class _Run:
         """One step of the optimiser, on these scenes: its learning rate and losses."""
         recipe, here = self.recipe, self.here
         _set_seed(_seed(recipe.seed, self.done, here.rank), here.device)
-        losses = self.step(*self._batch(indices.to(here.device, non_blocking=True)))
+        try:
+            losses = self.step(*self._batch(indices.to(here.device, non_blocking=True)))
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise InputError(
+                f"{self.share} of the batch_size {recipe.batch_size} with crops of {recipe.crop} leaves a batch norm "
+                "one value to average: use a larger batch_size or crop"
+            ) from None
         here.share_gradients(self.model)
         rate = set_rate(self.optimiser, self.done, recipe)
         if recipe.clip:
@@ -216,26 +229,36 @@ class _Run:
 
 
 def _claim(out: Path, settings: Mapping[str, Any]) -> bool:
-    """Whether the run is finished; an error if the folder is of a run with other settings, which are written down."""
+    """Whether the run is finished; an error if the folder is of a run with other settings, which are written down.
+
+    A run that failed before its log's first row leaves the folder to another.
+    """
     file = require_writable(out / RECIPE)
     if file.exists():
         try:
             found = dict(json.loads(file.read_text(encoding="utf-8")))
         except (ValueError, TypeError):
             raise InputError(f"{file} is not a recipe that segcertify wrote: choose another folder") from None
-        for name in settings:
-            if found.get(name) != settings[name]:
-                raise InputError(
-                    f"{out} is of a run with {name} = {found.get(name)!r}, but now {name} = {settings[name]!r}: "
-                    "choose another folder, or give the same settings to go on with it"
-                )
-        return (out / MODEL).exists()
-    if (out / MODEL).exists():
+        other = next((name for name in settings if found.get(name) != settings[name]), None)
+        if other is None:
+            return (out / MODEL).exists()
+        if _begun(out):
+            raise InputError(
+                f"{out} is of a run with {other} = {found.get(other)!r}, but now {other} = {settings[other]!r}: "
+                "choose another folder, or give the same settings to go on with it"
+            )
+    elif (out / MODEL).exists():
         raise InputError(f"{out} holds a model of another run: choose another folder")
     whole = file.with_name(f".{file.name}.{os.getpid()}.tmp")  # several processes may claim at once
     whole.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     os.replace(whole, file)
     return False
+
+
+def _begun(out: Path) -> bool:
+    """Whether a run's folder holds anything of its training."""
+    log = out / LOG
+    return (out / MODEL).exists() or (out / STATE).exists() or (log.exists() and bool(read_log(log)))
 
 
 def _card(

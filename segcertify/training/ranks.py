@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -71,7 +72,12 @@ class Ranks:
 
 @contextmanager
 def ranks(device: str | torch.device | None = None) -> Iterator[Ranks]:
-    """The processes that torchrun (or the caller) started, joined; else this one alone, on the device asked for."""
+    """The processes that torchrun (or the caller) started, joined; else this one alone, on the device asked for.
+
+    torch.distributed.nn, which optimisers import, keeps as default arguments the
+    group that it finds: imported with one there, it holds Gloo's threads until the
+    interpreter's end, which they may abort. So it is imported before.
+    """
     place = require_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     cuda, local = place.type == "cuda", os.environ.get("LOCAL_RANK")
     if cuda and local is not None:
@@ -84,6 +90,7 @@ def ranks(device: str | torch.device | None = None) -> Iterator[Ranks]:
             yield Ranks(0, 1, place)
             return
         if not joined:
+            importlib.import_module("torch.distributed.nn.functional")  # see `ranks`
             distributed.init_process_group("nccl" if cuda else "gloo")
         try:
             yield Ranks(distributed.get_rank(), distributed.get_world_size(), place)

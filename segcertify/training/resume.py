@@ -31,7 +31,10 @@ def save(path: Path, *, step: int, modules: Mapping[str, nn.Module], optimiser: 
 
 def load(path: Path, *, modules: Mapping[str, nn.Module], optimiser: torch.optim.Optimizer) -> int:
     """Put a saved state back; returns the number of steps done."""
-    header, arrays = archive.read(path, kind="training", version=VERSION)
+    try:
+        header, arrays = archive.read(path, kind="training", version=VERSION)
+    except InputError as error:
+        raise InputError(f"{error}. It is the state of an unfinished run: delete it to begin the run again") from None
     parts: dict[str, dict[str, torch.Tensor]] = {}
     for name, array in arrays.items():
         kind, _, rest = name.partition("/")

@@ -101,6 +101,16 @@ def test_members_of_other_resolutions_take_the_first_ones():
     assert (logits.argmax(1) == 1).all()
 
 
+def test_no_view_makes_logits_finer_than_the_image():
+    full = nn.Conv2d(3, 2, 1)
+    assert Ensemble([full], views=[View(2), View()])(torch.rand(1, 3, 8, 6)).shape == (1, 2, 8, 6)
+
+
+def test_an_ensemble_has_as_many_views_as_can_be_read_back():
+    with pytest.raises(InputError, match="at most 100 views, but got 101"):
+        Ensemble([nn.Conv2d(3, 2, 1)], views=[View()] * 101)
+
+
 def test_a_description_builds_the_ensemble(members):
     ensemble = Ensemble(members, views=[View(), View(0.75, mirrored=True)])
     description = describe(ensemble)
@@ -127,7 +137,9 @@ def test_a_description_builds_the_ensemble(members):
         ({"views": [[1.0]]}, "a view must be a scale and whether it is mirrored"),
         ({"views": [[1.0, "yes"]]}, "expected True or False, but got 'yes'"),
         ({"views": [["x", False]]}, "the scale of a view"),
-        ({"views": [[9.0, False]]}, "the scale of a view must be at most 8, but got 9.0"),
+        ({"views": [[9.0, False]]}, "the scale of a view must be from 0.125 to 8, but got 9.0"),
+        ({"views": [[0.1, False]]}, "the scale of a view must be from 0.125 to 8, but got 0.1"),
+        ({"flip": True}, r"with views, members, flip \(got an unexpected .*'flip'\): .* another version"),
     ],
 )
 def test_bad_descriptions(changes, message):
@@ -180,12 +192,25 @@ def test_only_single_models_of_images_are_joined(members, tmp_path):
     assert not out.exists()
 
 
+def test_nothing_is_overwritten_that_is_no_ensemble(members, tmp_path):
+    one = tmp_path / "one.safetensors"
+    save_model(one, members[1], card(members[1]))
+    before = one.read_bytes()
+    with pytest.raises(InputError, match=r"one\.safetensors is one of the models to join: name another"):
+        join([one, one], tmp_path / "." / "one.safetensors")
+    (tmp_path / "notes.md").write_text("mine")
+    with pytest.raises(InputError, match=r"notes\.md is in the place of the ensemble's card"):
+        join([one], tmp_path / "notes.safetensors")
+    assert (one.read_bytes(), (tmp_path / "notes.md").read_text()) == (before, "mine")
+    assert join([one], join([one], tmp_path / "both.safetensors")).exists()  # its own card may be written again
+
+
 def test_the_command(members, tmp_path):
     path = tmp_path / "one.safetensors"
     save_model(path, members[1], card(members[1]))
     out = tmp_path / "both.safetensors"
     result = CliRunner().invoke(
-        app, ["join", str(path), str(path), "--view", "1", "--view", "0.5m", "--half", "--out", str(out)]
+        app, ["join", str(path), f"trained:{path}", "--view", "1", "--view", "0.5m", "--half", "--out", str(out)]
     )
     assert result.exit_code == 0, result.output
     assert "joined: use it as" in result.output

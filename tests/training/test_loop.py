@@ -110,8 +110,8 @@ def test_a_finished_run_is_left_alone(data, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_other_settings_are_refused_by_name(data, tmp_path, monkeypatch, finished):
-    first, out = quick(steps=1), tmp_path / "out"
-    trained(data, out, first) if finished else killed(data, out, first, monkeypatch, after=0)
+    first, out = quick(steps=3), tmp_path / "out"
+    trained(data, out, first) if finished else killed(data, out, first, monkeypatch, after=2)  # logged after 2
     for name, recipe, settings in (
         ("lr", {"lr": 0.02}, {}),
         ("sigma", {"sigma": (0.5,)}, {}),
@@ -119,9 +119,22 @@ def test_other_settings_are_refused_by_name(data, tmp_path, monkeypatch, finishe
         ("seed", {"seed": 1}, {}),
         ("model", {}, {"spec": f"{SPEC}?dropout=0.2"}),
         ("start", {}, {"start": "other.pth"}),
+        ("half", {}, {"half": True}),
+        ("licence", {}, {"licence": "my own"}),
+        ("validation", {}, {"validation": data}),
     ):
         with pytest.raises(InputError, match=rf"is of a run with {name} = .*, but now {name} = .*another folder"):
-            trained(data, out, quick(steps=1, **recipe), **settings)
+            trained(data, out, quick(steps=3, **recipe), **settings)
+
+
+def test_a_run_that_failed_before_its_first_row_leaves_the_folder_to_another(data, tmp_path):
+    """Lowering lr is the cure for a loss that is no number: in the same folder too."""
+    out = tmp_path / "out"
+    with pytest.raises(InputError, match=r"the loss became .* lower lr"):
+        trained(data, out, quick(lr=1e30, warmup=0.0, clip=0.0, optimiser="sgd"))
+    path = trained(data, out, quick())
+    assert same(weights(path), weights(trained(data, tmp_path / "other", quick())))
+    assert json.loads((out / "recipe.json").read_text())["lr"] == quick().lr
 
 
 def test_other_scenes_are_refused(data, tmp_path):

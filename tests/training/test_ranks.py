@@ -1,14 +1,17 @@
 """Several processes: who does what, and that together they do what one does."""
 
+import os
 import socket
+import sys
 import time
 from pathlib import Path
 
 import pytest
 import torch
 from torch import distributed, multiprocessing
-from toys import batch, quick, small
+from toys import batch, load, quick, small, trained
 
+import segcertify as sc
 from segcertify import InputError
 from segcertify.training.objectives import PixelLoss, copies, objective
 from segcertify.training.ranks import Ranks, ranks
@@ -50,11 +53,37 @@ def process(rank, port, folder):
         here.wait()
     assert distributed.is_initialized()  # whoever joined them parts them
     distributed.destroy_process_group()
+    _require_gone(before)
+
+
+def training(rank, port, folder):
+    """One of two processes that train: nothing that training imports keeps the group's threads."""
+    torch.set_num_threads(1)
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    data = sc.data.load(f"folder:{folder / 'toys'}?split=train")
+    before = _threads()
+    trained(data, folder / "out", quick(steps=2))
+    assert not distributed.is_initialized()
+    assert "torch.distributed.nn.functional" in sys.modules
+    _require_gone(before)
+
+
+def _require_gone(before):
+    """No thread of Gloo's is left; the system lists a joined thread a moment longer."""
     for _ in range(200):
-        if not of_the_group & _threads():  # the system lists a joined thread a moment longer
-            break
+        left = [name for task in _threads() - before if "gloo" in (name := _name(task))]
+        if not left:
+            return
         time.sleep(0.05)
-    assert not of_the_group & _threads()
+    raise AssertionError(left)
+
+
+def _name(task):
+    try:
+        return (TASKS / task / "comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def _threads():
@@ -62,11 +91,19 @@ def _threads():
     return {task.name for task in TASKS.iterdir()} if TASKS.exists() else set()
 
 
-def test_two_processes_find_the_gradient_of_the_joined_batch(tmp_path):
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    multiprocessing.spawn(process, (port, Path(tmp_path)), nprocs=2)
+        return free.getsockname()[1]
+
+
+def test_no_thread_of_the_group_outlives_a_training(tmp_path):
+    load(tmp_path / "toys")
+    multiprocessing.spawn(training, (free_port(), Path(tmp_path)), nprocs=2)
+
+
+def test_two_processes_find_the_gradient_of_the_joined_batch(tmp_path):
+    multiprocessing.spawn(process, (free_port(), Path(tmp_path)), nprocs=2)
     for name in ("noise", "smoothadv"):
         expected, loss = gradients(Ranks(0, 1, torch.device("cpu")), name=name)
         for rank in range(2):

@@ -93,10 +93,31 @@ def test_other_refusals_that_come_first(data, tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_batch_norm_with_one_value_is_a_clear_error(data, tmp_path):
+    class Pooled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.head = nn.BatchNorm2d(3), nn.Conv2d(3, 3, 1)
+
+        def forward(self, x):
+            return x + self.head(self.norm(x.mean((2, 3), keepdim=True)))
+
+    with pytest.raises(InputError, match=r"1 of the batch_size 1 with crops of \(16, 16\).*use a larger batch_size"):
+        trained(data, tmp_path / "out", quick(batch_size=1), model=Pooled())
+
+
+def test_a_state_that_was_cut_says_how_to_go_on(data, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "resume.safetensors").write_bytes(b"cut")
+    with pytest.raises(InputError, match=r"truncated.*unfinished run: delete it to begin the run again"):
+        trained(data, out)
+
+
 def test_intervals():
     for name in ("log", "save", "validate"):
-        with pytest.raises(InputError, match=rf"every\.{name} must be an integer not less than 1"):
+        with pytest.raises(InputError, match=rf"the steps of {name}-every must be an integer not less than 1"):
             Every(**{name: 0})
     for name in ("save", "validate"):
-        with pytest.raises(InputError, match=rf"every\.{name} \(7\) must be a multiple of every\.log \(2\)"):
+        with pytest.raises(InputError, match=rf"{name}-every must be a multiple of log-every, 2, but is 7: use 8"):
             Every(**{"log": 2, "save": 4, "validate": 4, name: 7})

@@ -80,7 +80,7 @@ def test_a_factorys_model_from_end_to_end(command, tmp_path):
     arguments += ["--licence", "my own"]
     code, shown = command(*arguments)
     assert code == 0
-    assert f"trained:{Path('run') / 'model.safetensors'}" in shown
+    assert f"use it as {MINE}&weights={Path('run') / 'model.safetensors'}" in shown
     run = tmp_path / "run"
     for name in ("model.safetensors", "model.md", "log.csv", "loss.png"):
         assert f"wrote run/{name}" in shown
@@ -149,7 +149,7 @@ def test_fresh_weights_depend_on_the_seed(command, tmp_path):
         (["--objective", "smooth"], "objective must be one of non-robust, noise, consistency, smoothadv"),
         (["--sigma", "0"], "sigma must be positive"),
         (["--steps", "0"], "steps must be an integer not less than 1"),
-        (["--save-every", "5"], "every.save (5) must be a multiple of every.log (2)"),
+        (["--save-every", "5"], "save-every must be a multiple of log-every, 2, but is 5: use 6"),
         (["--device", "gpu"], "device must be such as 'cpu' or 'cuda', but got 'gpu'"),
         (["--licence", " "], "licence must be a text"),
     ],
