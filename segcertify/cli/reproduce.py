@@ -68,7 +68,7 @@ def training(
         "reproduce/training"
     ),
     model_spec: Annotated[str | None, typer.Option(help="lite (the default), hrnet:w18-small-v2, ...")] = None,
-    init: Annotated[str | None, typer.Option(help="A file of weights that every training starts from.")] = None,
+    start: Annotated[str | None, typer.Option(help="A file of weights that every training starts from.")] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of each training.")] = None,
     objective: Annotated[
         list[str] | None, typer.Option(help="non-robust, noise, consistency (all three by default) or smoothadv.")
@@ -101,7 +101,7 @@ def training(
     chosen = replace(
         chosen,
         model=model_spec or chosen.model,
-        init=init or chosen.init,
+        init=start or chosen.init,
         recipe=replace(chosen.recipe, seed=seed, steps=chosen.recipe.steps if steps is None else steps),
         objectives=tuple(objective or chosen.objectives),
         sigmas=tuple(sigma or chosen.sigmas),

@@ -46,11 +46,7 @@ class Ranks:
         return model
 
     def share_gradients(self, model: nn.Module) -> None:
-        """Each process's gradients become their mean over the processes.
-
-        One message a step, not DistributedDataParallel: that keeps the group, and so
-        Gloo's threads, alive into the interpreter's end, where they may abort it.
-        """
+        """Each process's gradients become their mean over the processes, in one message."""
         if self.count > 1:
             gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
             mean = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))

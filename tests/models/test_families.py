@@ -165,8 +165,8 @@ HRNET = {"family": "hrnet", "classes": 2, "width": 4, "blocks": 1, "modules": [1
         ({**LITE, "family": ["lite"]}, "unknown family"),
         ({"family": "python", "spec": "python:os:abort"}, r"made by python:os:abort.*python:os:abort\?weights=FILE"),
         ({"family": "python"}, r"load the model as python:module:factory\?weights=FILE"),
-        ({**LITE, "depth": 3}, "unreadable description of a lite network.*depth"),
-        ({"family": "lite", "classes": 2}, "unreadable description of a lite network.*width"),
+        ({**LITE, "depth": 3}, "unreadable description of a network of the family lite.*depth"),
+        ({"family": "lite", "classes": 2}, "unreadable description of a network of the family lite.*width"),
         ({**LITE, "classes": "2"}, "classes must be an integer, but got '2'"),
         ({**LITE, "width": LARGEST + 1}, "width must be at most 10000, but got 10001"),
         ({**LITE, "mean": 3}, "unreadable description"),
@@ -174,7 +174,7 @@ HRNET = {"family": "hrnet", "classes": 2, "width": 4, "blocks": 1, "modules": [1
         ({**LITE, "std": [math.nan] * 3}, "std must be finite"),
         ({**HRNET, "modules": [1, 1]}, "modules must be three counts"),
         ({**HRNET, "modules": [1, 1, 10**9]}, "a number of modules must be at most 10000"),
-        ({**HRNET, "modules": 3}, "unreadable description of a hrnet network"),
+        ({**HRNET, "modules": 3}, "unreadable description of a network of the family hrnet"),
     ],
 )
 def test_bad_descriptions(description, message):

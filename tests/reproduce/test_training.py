@@ -163,7 +163,7 @@ def test_a_start_is_used_and_named(camvid, tmp_path):
         (["--steps", "0"], "steps must be an integer not less than 1, but got 0"),
         (["--every", "0"], "every must be an integer not less than 1, but got 0"),
         (["--model-spec", "alexnet"], "unknown architecture 'alexnet'"),
-        (["--init", "gone.pth"], "no checkpoint at gone.pth"),
+        (["--start", "gone.pth"], "no checkpoint at gone.pth"),
         (["--device", "foo"], "device must be such as 'cpu' or 'cuda', but got 'foo'"),
         (
             ["--train-split", "split=train", "--validation-split", "split=train"],
