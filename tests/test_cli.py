@@ -156,6 +156,15 @@ def test_a_table_too_wide_for_the_screen_is_turned(monkeypatch, capsys):
         assert sum("0.12345" in line for line in shown.splitlines()) == lines_with_numbers
 
 
+def test_a_long_table_on_a_narrow_screen_breaks_numbers_but_cuts_none(monkeypatch, capsys):
+    table = Table("a title", ("setting", "a", "b", "c", "d"), (("row", *(["0.12345"] * 4)),) * 9)
+    monkeypatch.setattr(printing, "console", Console(width=30))
+    printing.print_table(table)
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    assert sum(character.isdigit() for character in shown) == 9 * 4 * 6
+
+
 def test_evaluate_says_first_that_too_few_draws_certify_nothing(folder):
     pets = folder / "pets"
     for name in ("images", "labels"):

@@ -64,7 +64,9 @@ def print_table(table: ReportTable) -> None:
 
 
 def _as_shown(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    shown = Table(*heads, title=escape(title))
+    shown = Table(title=escape(title))
+    for head in heads:
+        shown.add_column(head, overflow="fold")  # on a narrow screen a number is broken, never cut
     for row in rows:
         shown.add_row(*(escape(cell) for cell in row))
     return shown
