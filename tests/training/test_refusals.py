@@ -93,6 +93,23 @@ def test_other_refusals_that_come_first(data, tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
+def test_other_scenes_are_refused(data, tmp_path):
+    trained(data, tmp_path / "out", quick(steps=1))
+    with pytest.raises(InputError, match="with scenes = 6, but now scenes = 4"):
+        trained(data.limit(4), tmp_path / "out", quick(steps=1))
+    with pytest.raises(InputError, match=r"with data = 'toys/train', but now data = 'toys/val'"):
+        trained(load(tmp_path / "toys", split="val"), tmp_path / "out", quick(steps=1))
+
+
+def test_folders_of_something_else(data, tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"x")
+    with pytest.raises(InputError, match="holds a model of another run"):
+        trained(data, tmp_path)
+    (tmp_path / "recipe.json").write_text("[1]")
+    with pytest.raises(InputError, match=r"recipe\.json is not a recipe that segcertify wrote"):
+        trained(data, tmp_path)
+
+
 def test_a_batch_norm_with_one_value_is_a_clear_error(data, tmp_path):
     class Pooled(nn.Module):
         def __init__(self):

@@ -166,6 +166,21 @@ def test_bad_input_is_one_clear_line_before_anything_is_written(command, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
+def test_a_stopped_run_says_how_to_go_on_and_a_start_how_much_it_gave(command, tmp_path, monkeypatch):
+    arguments = ["--data", tree(tmp_path / "toys"), "--model", TOYS, *QUICK]
+    assert command(*arguments, "--out", "first")[0] == 0
+
+    def stopped(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("segcertify.training.train", stopped)
+    code, shown = command(*arguments, "--out", "second", "--start", "trained:first/model.safetensors")
+    assert code != 0
+    count = len(weights(tmp_path / "first" / "model.safetensors"))
+    assert f"started from first/model.safetensors: {count} of {count} weights" in shown
+    assert "stopped: the same command goes on from the last saved state (every 4 steps)" in shown
+
+
 def test_tensorboard_that_is_not_there(command, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     code, shown = command("--data", tree(tmp_path / "toys"), "--model", TOYS, *QUICK, "--tensorboard", "--out", "run")
