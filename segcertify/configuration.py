@@ -93,11 +93,18 @@ def scenes_digest(data: DataSet) -> str:
 
 
 def weights_digest(model: Segmenter) -> str:
-    """A short digest of a network's weights, so that a run does not go on with other ones."""
+    """A short digest of a network's weights and buffers, so that a run does not go on with other ones.
+
+    Also of buffers that no file holds, such as a normalisation or an ensemble's views.
+    """
     if not isinstance(model, nn.Module):
         return ""
     digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
+    tensors = {
+        **dict(model.named_parameters(remove_duplicate=False)),
+        **dict(model.named_buffers(remove_duplicate=False)),
+    }
+    for name, tensor in sorted(tensors.items()):
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]

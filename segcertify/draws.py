@@ -16,14 +16,13 @@ from torch import nn
 
 from segcertify.arrays import Array
 from segcertify.errors import InputError, require_integer
+from segcertify.memory import as_many_as_fit, fitting_batch_size, forget_peak, out_of_memory
 from segcertify.noise import Noise, require_noise
 from segcertify.segmenter import Segmenter, answer, as_weights, is_random, require_ready, to_labels
 from segcertify.streams import DrawStream, Phase
 from segcertify.votes import Votes
 
 Input = torch.Tensor | Array
-
-LARGEST_BATCH = 1024
 
 
 class Draws:
@@ -52,7 +51,7 @@ class Draws:
         if 0 in self.components:
             raise InputError(f"the model gave shape {tuple(output.shape)}: no components to certify")
         self.fingerprint = _fingerprint(output)
-        self.batch_size = batch_size or _fitting_batch_size(self.x, output)
+        self.batch_size = batch_size or fitting_batch_size(self.x, output)
         self._verified = is_random(model)
 
     @property
@@ -67,18 +66,16 @@ class Draws:
 
         Batches end at each of ``ends``. Out of memory halves the batch and goes on.
         """
+
+        def ask(size: int) -> torch.Tensor:
+            return self._labels(phase, range(start, start + size))
+
         while start < stop:
             limit = min(end for end in (*ends, stop) if end > start)
-            size = min(self.batch_size, limit - start)
-            try:
-                labels = self._labels(phase, range(start, start + size))
-            except RuntimeError as error:
-                if size == 1 or not _out_of_memory(error):
-                    raise
-                labels = None
-            if labels is None:  # here the failed attempt's tensors are free again
-                self.batch_size = size // 2
-                continue
+            wanted = min(self.batch_size, limit - start)
+            size, labels = as_many_as_fit(ask, wanted)
+            if size < wanted:
+                self.batch_size = size
             if labels.shape[1:] != self.components:
                 raise InputError(f"the model's components changed from {self.components} to {tuple(labels.shape[1:])}")
             start += size
@@ -128,12 +125,12 @@ class Draws:
             output, batch = self._answers("probe", [0, 1][:size])
             output = output.clone()  # a model may use its memory again
             moved = self._answers("probe", [2, 0][-size:])[0][-1].clone()
-            _forget_peak_memory(self.x.device)
+            forget_peak(self.x.device)
             beside = self._answers("probe", [0, 3][:size])[0][0]
         except InputError:
             raise
         except Exception as error:
-            if not (isinstance(error, RuntimeError) and _out_of_memory(error)):
+            if not out_of_memory(error):
                 how = ", seeds=[...]) since it says it is random" if is_random(self.model) else ")"
                 raise InputError(
                     f"the model failed when called as model(batch{how} with a batch of shape "
@@ -188,23 +185,6 @@ def _fingerprint(output: torch.Tensor) -> tuple[float, ...]:
     return tuple(float(number) for number in chosen.float())
 
 
-def _fitting_batch_size(x: torch.Tensor, output: torch.Tensor) -> int:
-    """A batch size that should fit in memory: from the probe's peak on CUDA, from sizes elsewhere."""
-    if x.is_cuda:
-        each = (torch.cuda.max_memory_allocated(x.device) - torch.cuda.memory_allocated(x.device)) / len(output)
-        cached = torch.cuda.memory_reserved(x.device) - torch.cuda.memory_allocated(x.device)
-        budget = (torch.cuda.mem_get_info(x.device)[0] + cached) / 2  # what torch keeps of earlier work is free too
-    else:
-        each = 256 * max(x.numel(), output[0].numel())  # a model's activations: some 64 floats an entry
-        budget = 2**28
-    return int(min(max(budget / max(each, 1), 1), LARGEST_BATCH))
-
-
-def _forget_peak_memory(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-
-
 def working_device(device: str | torch.device | None, model: Segmenter, x: Input | None = None) -> torch.device:
     """The device asked for, else the model's, else the input's."""
     if device is not None:
@@ -250,7 +230,3 @@ def _as_input(x: Input, device: torch.device) -> torch.Tensor:
 
 def _digest(tensor: torch.Tensor) -> str:
     return hashlib.sha256(tensor.cpu().contiguous().numpy().tobytes()).hexdigest()
-
-
-def _out_of_memory(error: RuntimeError) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "not enough memory" in str(error)

@@ -18,6 +18,8 @@ import segcertify as sc
 from segcertify import metrics
 from segcertify.data import load
 from segcertify.evaluation import Setting, evaluate
+from segcertify.models import Ensemble, View
+from segcertify.models.normalisation import Normalise
 from segcertify.records import read_records
 from segcertify.report.figures import radius_figure
 from segcertify.report.run import read_run
@@ -155,16 +157,33 @@ def test_a_second_run_resumes_and_other_settings_are_refused(pets, tmp_path):
         evaluate(counting, data.limit(2), out=out, settings=SETTINGS, name="m")
 
 
-def test_other_weights_are_refused(pets, tmp_path):
-    data = load(f"pets:{pets}").limit(1)
-    for seed, fine in [(0, True), (0, True), (1, False)]:
+class Stripes(nn.Module):
+    """A convolution, with settings that are no weights: a normalisation."""
+
+    def __init__(self, seed, mean):
+        super().__init__()
         torch.manual_seed(seed)
-        model = nn.Conv2d(3, 3, 1).eval()
-        if fine:
-            evaluate(model, data, out=tmp_path / "run", settings=SETTINGS[:1])
-        else:
-            with pytest.raises(sc.InputError, match="its weights is"):
-                evaluate(model, data, out=tmp_path / "run", settings=SETTINGS[:1])
+        self.normalise, self.head = Normalise([mean] * 3, [0.25] * 3), nn.Conv2d(3, 3, 1)
+
+    def forward(self, batch):
+        return self.head(self.normalise(batch))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: Ensemble([Stripes(1, 0.5)], views=[View(), View(0.5)]),
+        lambda: Ensemble([Stripes(0, 0.4)], views=[View(), View(0.5)]),
+        lambda: Ensemble([Stripes(0, 0.5)], views=[View(), View(0.5, mirrored=True)]),
+    ],
+    ids=["weights", "normalisation", "views"],
+)
+def test_another_network_is_refused(pets, tmp_path, other):
+    data, first = load(f"pets:{pets}").limit(1), Ensemble([Stripes(0, 0.5)], views=[View(), View(0.5)])
+    for model in (first, first):
+        evaluate(model.eval(), data, out=tmp_path / "run", settings=SETTINGS[:1])
+    with pytest.raises(sc.InputError, match="its weights is"):
+        evaluate(other().eval(), data, out=tmp_path / "run", settings=SETTINGS[:1])
 
 
 def test_a_failing_scene_loses_nothing_that_was_finished(pets, tmp_path):

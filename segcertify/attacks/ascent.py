@@ -12,6 +12,7 @@ from torch import nn
 
 from segcertify.attacks.losses import Loss, mean_cross_entropy, require_loss
 from segcertify.errors import InputError, require_integer, require_positive
+from segcertify.memory import as_many_as_fit
 from segcertify.models.multiscale import MultiScale
 from segcertify.noise import Stream
 from segcertify.progress import Advance, progress_bar
@@ -143,6 +144,8 @@ class _Look:
     ) -> None:
         self.model, self.labels, self.valid, self.loss = model, labels, valid, loss
         self.copies, self.seed = copies or (lambda at, number: iter((at,))), seed
+        self.fitting: int | None = None
+        """How many copies fit into memory at once, since it ran out."""
 
     def __call__(self, at: torch.Tensor, *, number: int, done: float) -> _Seen:
         """Means over all copies; an entry's component moved if another label is the most frequent among them."""
@@ -152,22 +155,44 @@ class _Look:
         with torch.enable_grad():
             for batch in self.copies(place, number):
                 each = len(batch) // len(at)
-                logits = self._logits(batch, number, copies=range(asked, asked + each))
-                labels, valid = (tensor.repeat_interleave(each, 0) for tensor in (self.labels, self.valid))
-                values = self.loss(logits, labels, valid, done=done).view(len(at), each).sum(1)
-                slope += _gradient(values.sum(), place)
-                entropies = mean_cross_entropy(logits.detach(), labels, valid, done=done).view(len(at), each).sum(1)
-                sums += torch.stack([values.detach(), entropies])
-                votes.append(logits.detach().argmax(1).view(len(at), each, *self.labels.shape[1:]))
+                seeds = self._seeds(number, range(asked, asked + each)) * len(at)
+                values, entropies, slopes, labels = self._ask(batch.detach(), seeds, done)
+                slope += torch.autograd.grad(batch, place, slopes)[0]
+                sums += torch.stack([values, entropies]).view(2, len(at), each).sum(2)
+                votes.append(labels.view(len(at), each, *self.labels.shape[1:]))
                 asked += each
         moved = ((torch.cat(votes, 1).mode(1).values != self.labels) & self.valid).flatten(1).sum(1)
         return _Seen(sums[0] / asked, slope / asked, sums[1] / asked, moved)
+
+    def _ask(self, batch: torch.Tensor, seeds: list[int], done: float) -> tuple[torch.Tensor, ...]:
+        """Loss, cross-entropy, the loss's slope and labels of each copy, of as many at a time as fit into memory."""
+        each, start, parts = len(batch) // len(self.labels), 0, []
+
+        def ask(size: int) -> tuple[torch.Tensor, ...]:
+            rows = slice(start, start + size)
+            entries = torch.arange(len(batch), device=batch.device)[rows] // each
+            labels, valid = self.labels[entries], self.valid[entries]
+            copies = batch[rows].requires_grad_(True)
+            logits = self._logits(copies, seeds[rows])
+            values = self.loss(logits, labels, valid, done=done)
+            slope = _gradient(values.sum(), copies)
+            logits = logits.detach()
+            return values.detach(), mean_cross_entropy(logits, labels, valid, done=done), slope, logits.argmax(1)
+
+        while start < len(batch):
+            wanted = min(self.fitting or len(batch), len(batch) - start)
+            size, part = as_many_as_fit(ask, wanted)
+            if size < wanted:
+                self.fitting = size
+            parts.append(part)
+            start += size
+        return tuple(torch.cat(part) for part in zip(*parts, strict=True))
 
     def probe(self, x: torch.Tensor) -> None:
         """Refuse a model that gives labels or no gradients, or labels that do not fit, before the work."""
         with torch.enable_grad():
             place = x[:1].detach().requires_grad_(True)
-            logits = self._logits(place, 0, copies=range(1))
+            logits = self._logits(place, self._seeds(0, range(1)))
             found = tuple(to_labels(logits.detach(), place).shape[1:])
             if found != tuple(self.labels.shape[1:]):
                 raise InputError(f"labels are of shape {tuple(self.labels.shape[1:])}, but the model's are {found}")
@@ -178,14 +203,14 @@ class _Look:
                 )
             _gradient(logits.sum(), place)
 
-    def _logits(self, batch: torch.Tensor, number: int, *, copies: range) -> torch.Tensor:
-        """The model's logits at the input's resolution, differentiable; a random model's seeds are the copies'."""
+    def _seeds(self, number: int, copies: range) -> list[int]:
+        """A random model's seeds for copies of an entry."""
+        return [DrawStream(self.seed, f"attack, copy {copy}", "probe", number).model_seed for copy in copies]
+
+    def _logits(self, batch: torch.Tensor, seeds: list[int]) -> torch.Tensor:
+        """The model's logits at the input's resolution, differentiable."""
         given = as_weights(self.model, batch)
-        if is_random(self.model):
-            seeds = [DrawStream(self.seed, f"attack, copy {copy}", "probe", number).model_seed for copy in copies]
-            output = self.model(given, seeds=seeds * (len(batch) // len(seeds)))  # type: ignore[call-arg]
-        else:
-            output = self.model(given)
+        output = self.model(given, seeds=seeds) if is_random(self.model) else self.model(given)  # type: ignore[call-arg]
         if not isinstance(output, torch.Tensor) or not output.is_floating_point():
             kind = output.dtype if isinstance(output, torch.Tensor) else type(output).__name__
             raise InputError(f"an attack follows gradients and needs logits, but the model gave {kind}: return logits")

@@ -76,6 +76,8 @@ class Ensemble(nn.Module):
             if len(given) > LARGEST:
                 raise InputError(f"an ensemble has at most {LARGEST} {name}, but got {len(given)}")
         self.members, self.views = nn.ModuleList(members), tuple(views)
+        seen = torch.tensor([[view.scale, view.mirrored] for view in views])
+        self.register_buffer("seen", seen, persistent=False)  # a digest of the network tells its views apart
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         """Logits (B, classes, h, w) of images (B, channels, H, W)."""

@@ -215,6 +215,33 @@ def test_random_models_get_seeds(network, batch):
     assert len(set(model.seen)) == 6
 
 
+def short_of_memory(model, most):
+    """The model on a device with room for so few inputs."""
+
+    def called(batch, **seeds):
+        if len(batch) > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return model(batch, **seeds)
+
+    return called
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_out_of_memory_halves_what_is_asked_at_once(network, batch, most):
+    network, batch = network.double(), batch.double()
+    labels = predict(network, batch)
+    whole = pgd(network, batch, labels, L2(0.4), steps=5)
+    parts = pgd(short_of_memory(network, most), batch, labels, L2(0.4), steps=5)
+    torch.testing.assert_close(parts.x, whole.x)
+    assert torch.equal(parts.moved, whole.moved)
+    assert parts.losses == pytest.approx(whole.losses)
+
+
+def test_out_of_memory_for_a_single_input_is_an_error(network, batch):
+    with pytest.raises(torch.OutOfMemoryError):
+        pgd(short_of_memory(network, 0), batch, predict(network, batch), L2(0.4), steps=5)
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

@@ -141,6 +141,31 @@ def test_draws_in_batches_give_the_same_attack():
     assert torch.equal(whole.moved, parts.moved)
 
 
+def test_a_random_models_seeds_stay_with_their_copies_when_memory_runs_out():
+    """With room for two of five copies, the same (copy, seed) are asked, in two, two and one."""
+    asked = {True: [], False: []}
+
+    class Random:
+        random = True
+
+        def __init__(self, tight):
+            self.tight = tight
+
+        def __call__(self, batch, seeds):
+            if self.tight and len(batch) > 2:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            asked[self.tight] += [(float(row[0]), seed) for row, seed in zip(batch.detach(), seeds, strict=True)]
+            return half_spaces(batch)
+
+    x = torch.zeros(N).double()
+    certificate = sc.certify(half_spaces, x, sigma=0.25, tau=0.6, n=500)
+    for tight in asked:
+        attack_smoothed(Random(tight), x, certificate, draws=5, steps=1, box=None)
+    assert len(asked[False]) == 1 + 2 * 5  # a first look, and the two steps' ends
+    assert [seed for _, seed in asked[True]] == [seed for _, seed in asked[False]]
+    assert [place for place, _ in asked[True]] == pytest.approx([place for place, _ in asked[False]])
+
+
 def test_arrays_and_other_precisions_are_what_certify_takes():
     """A double array, and a network in single precision."""
     torch.manual_seed(0)
