@@ -9,10 +9,13 @@ Advance = Callable[[int], None]
 
 
 @contextmanager
-def progress_bar(total: int, description: str, *, show: bool | Advance | None = None) -> Iterator[Advance]:
+def progress_bar(
+    total: int, description: str, *, news: Callable[[], str] = str, show: bool | Advance | None = None
+) -> Iterator[Advance]:
     """A function to call with how much was done; by default the bar shows on a terminal only.
 
-    A function given as ``show`` is called in place of a bar, which is then another's.
+    ``news`` is asked for the bar's last words whenever some is done. A function
+    given as ``show`` is called in place of a bar, which is then another's.
     """
     if callable(show):
         yield show
@@ -30,7 +33,8 @@ def progress_bar(total: int, description: str, *, show: bool | Advance | None = 
     console = Console(stderr=True)
     visible = console.is_terminal if show is None else show
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    left = (TimeRemainingColumn(), TextColumn("{task.fields[news]}"))
     tidy = console.is_terminal  # leave nothing behind on a terminal, one line in a log
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=tidy, disable=not visible) as bar:
-        task = bar.add_task(description, total=total)
-        yield lambda step: bar.advance(task, step)
+    with Progress(*columns, *left, console=console, transient=tidy, disable=not visible) as bar:
+        task = bar.add_task(description, total=total, news=news())
+        yield lambda step: bar.update(task, advance=step, news=news())

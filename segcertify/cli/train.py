@@ -108,7 +108,7 @@ def train(
             tensorboard=tensorboard,
         )
     except KeyboardInterrupt:
-        console.print(f"stopped: the same command goes on from the last saved state (every {save_every} steps)")
+        console.print("stopped: the same command goes on with it")
         raise
     if not tells:
         return

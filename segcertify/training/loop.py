@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from segcertify.segmenter import upsampled
 from segcertify.training import resume
 from segcertify.training.augmentation import augment
 from segcertify.training.average import Average
+from segcertify.training.interruption import interruption
 from segcertify.training.journal import LOG, Journal, read_log, require_tensorboard
 from segcertify.training.measure import measure
 from segcertify.training.objectives import PixelLoss, objective
@@ -163,7 +165,14 @@ class _Run:
         totals: dict[str, torch.Tensor] = {}
         measured: dict[str, float] = {}
         began, logged = time.perf_counter(), self.done
-        with progress_bar(recipe.steps, f"training {self.out.name}", show=self.progress) as advance:
+        row: dict[str, float] = {}
+
+        def news() -> str:
+            return f"loss {row['loss']:.3g}" if row else ""
+
+        bar = progress_bar(recipe.steps, f"training {self.out.name}", news=news, show=self.progress)
+        alone = interruption() if here.count == 1 else nullcontext(lambda: None)  # several would wait for each other
+        with bar as advance, alone as asked_to_stop:
             advance(self.done)
             while self.done < recipe.steps:
                 rate, losses = self._update(next(order))
@@ -182,8 +191,11 @@ class _Run:
                     if journal is not None:
                         journal.add(row)
                     totals, began, logged = {}, time.perf_counter(), self.done
-                if here.first and self.done % every.save == 0 and not last:
+                stop = asked_to_stop()
+                if here.first and (self.done % every.save == 0 or stop) and not last:
                     resume.save(self.file, step=self.done, modules=self._modules, optimiser=self.optimiser)
+                if stop and not last:
+                    raise stop
         if journal is not None:
             journal.close()
         return measured

@@ -1,0 +1,90 @@
+"""Signals: a run that is asked to stop ends its step and saves; nothing of it is lost."""
+
+import os
+import signal
+import threading
+
+import pytest
+import torch
+from toys import Every, quick, small, trained
+
+from segcertify import archive
+from segcertify.models.card import read_model
+from segcertify.training import loop
+from segcertify.training.interruption import STOPS, interruption
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+both = pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    """However a test ends, others get the signals as they were; a second SIGTERM would end pytest."""
+    before = {number: signal.getsignal(number) for number in STOPS}
+    signal.signal(signal.SIGTERM, lambda number, frame: (_ for _ in ()).throw(SystemExit(1)))
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def signalled(data, out, monkeypatch, number, *, within, times=1):
+    """A run that gets a signal within a step, and has no state but by it."""
+    real, calls = loop.augment, []
+
+    def during(*arguments):
+        calls.append(1)
+        for _ in range(times if len(calls) == within else 0):
+            os.kill(os.getpid(), number)
+        return real(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "augment", during)
+        return trained(data, out, quick(), every=Every(2, 100, 4))
+
+
+@both
+def test_a_run_ends_its_step_and_goes_on_from_there(data, tmp_path, monkeypatch, number, raised):
+    usual = {n: signal.getsignal(n) for n in STOPS}
+    whole, out = trained(data, tmp_path / "whole", quick()), tmp_path / "parts"
+    with pytest.raises(raised) as caught:
+        signalled(data, out, monkeypatch, number, within=5)
+    if raised is SystemExit:
+        assert caught.value.code == 143
+    assert {n: signal.getsignal(n) for n in STOPS} == usual
+    assert archive.read(out / "resume.safetensors", kind="training", version=1)[0]["step"] == 5
+    path = trained(data, out, quick(), model=small(seed=3))
+    found, wanted = (read_model(file)[1].tensors for file in (path, whole))
+    assert found.keys() == wanted.keys()
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+@both
+def test_a_second_signal_does_not_wait(data, tmp_path, monkeypatch, number, raised):
+    with pytest.raises(raised):
+        signalled(data, tmp_path / "out", monkeypatch, number, within=5, times=2)
+    assert not (tmp_path / "out" / "resume.safetensors").exists()
+
+
+def test_a_signal_in_the_last_step_changes_nothing(data, tmp_path, monkeypatch):
+    assert signalled(data, tmp_path / "out", monkeypatch, signal.SIGINT, within=11).exists()
+
+
+def test_signals_that_are_ignored_stay_so():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with interruption() as asked:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert asked() is None
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+
+def test_other_threads_are_not_asked():
+    found = []
+
+    def run():
+        with interruption() as asked:
+            found.append(asked())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [None]
