@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from segcertify import archive
 from segcertify.arrays import Array
 from segcertify.errors import InputError, require_finite
+from segcertify.interruption import interruption
 from segcertify.streams import Phase
 from segcertify.votes import same_answers
 
@@ -48,6 +50,16 @@ class Checkpoint:
         self._fingerprint = list(fingerprint)
         self._every = require_finite("checkpoint_every", every)
         self._saved = time.monotonic()
+        self._asked_to_stop: Callable[[], BaseException | None] = lambda: None
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Within, a signal to stop makes a state due, and is raised once that is saved."""
+        if self._path is None:
+            yield
+            return
+        with interruption() as self._asked_to_stop:
+            yield
 
     def load(self) -> State | None:
         """The state last saved, or None if there is none."""
@@ -75,7 +87,8 @@ class Checkpoint:
 
     def due(self, *, last: bool = False) -> bool:
         """Whether it is time to save; the last state always is."""
-        return self._path is not None and (last or time.monotonic() - self._saved >= self._every)
+        late = time.monotonic() - self._saved >= self._every
+        return self._path is not None and (last or late or self._asked_to_stop() is not None)
 
     def save(self, state: State) -> None:
         """Write the state."""
@@ -87,3 +100,5 @@ class Checkpoint:
         }  # fmt: skip
         archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=state.arrays)
         self._saved = time.monotonic()
+        if stop := self._asked_to_stop():
+            raise stop

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -40,7 +41,7 @@ class Setting:
 class Configuration:
     """All that decides an evaluation's records, in plain values; stored with them.
 
-    ``categories`` are the classes that clouds of each category have, ``scenes`` a digest of the scenes' ids.
+    ``categories`` are the classes that clouds of each category have, ``scenes`` a digest of them.
     """
 
     model: str
@@ -88,26 +89,42 @@ def distinct(settings: Sequence[Setting | tuple[float, int, float]]) -> tuple[Se
 
 
 def scenes_digest(data: DataSet) -> str:
-    """A short digest of the scenes' ids."""
-    return hashlib.sha256("\n".join(data.ids).encode()).hexdigest()[:16]
+    """A short digest of the scenes' ids and of the first scene: other sizes or labels are other data."""
+    words = list(data.ids)
+    for scene in data.limit(1):
+        arrays = (scene.x, scene.target, scene.valid)
+        words += [hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest() for array in arrays]
+        words.append(str(scene.x.shape))
+    return text_digest("\n".join(words))
+
+
+def text_digest(text: str) -> str:
+    """A short digest of a text; of names of files too, in whatever encoding."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def weights_digest(model: Segmenter) -> str:
-    """A short digest of a network's weights and buffers, so that a run does not go on with other ones.
+    """A short digest of a network's weights, so that a run does not go on with other ones.
 
-    Also of buffers that no file holds, such as a normalisation or an ensemble's views.
+    Also of buffers that no file holds, and of what modules that are not torch's say of themselves
+    (`extra_repr`), such as a normalisation, an ensemble's views and the scales of `MultiScale`.
     """
     if not isinstance(model, nn.Module):
         return ""
     digest = hashlib.sha256()
-    tensors = {
-        **dict(model.named_parameters(remove_duplicate=False)),
-        **dict(model.named_buffers(remove_duplicate=False)),
-    }
-    for name, tensor in sorted(tensors.items()):
+    for name, tensor in sorted(_tensors(model).items()):
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    for name, module in model.named_modules():
+        if not type(module).__module__.startswith("torch.") and module.extra_repr():
+            digest.update(f"{name}({module.extra_repr()})".encode())
     return digest.hexdigest()[:16]
+
+
+def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
+    """A model's weights and all its buffers, by name."""
+    weights = dict(model.named_parameters(remove_duplicate=False))
+    return {**weights, **dict(model.named_buffers(remove_duplicate=False))}
 
 
 def claim_folder(out: Path, configuration: Configuration) -> None:
@@ -121,16 +138,20 @@ def claim_folder(out: Path, configuration: Configuration) -> None:
         except OSError as error:
             raise InputError(f"cannot write to the folder {out}: {error.strerror}") from None
         return
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise InputError(f"{path} is not readable: use another folder, or delete it") from None
+    found = _read(path)
     for name, value in json.loads(text).items():
         if found.get(name) != value:
+            other = _OTHER.get(name) or f"its {name} is {found.get(name)!r}, this one's is {value!r}"
             raise InputError(
-                f"{out} holds another evaluation: its {name} is {found.get(name)!r}, this one's is {value!r}. "
-                "Use another folder, or the same configuration to resume."
+                f"{out} holds another evaluation: {other}. Use another folder, or the same configuration to resume."
             )
+
+
+_OTHER = {
+    "weights": "it is of another network (its weights, or settings such as scales and views)",
+    "scenes": "it is of other scenes (another limit, every k-th, size or labels?)",
+}
+"""What digests cannot say."""
 
 
 def configuration_of(out: str | os.PathLike[str]) -> dict[str, Any]:
@@ -138,5 +159,16 @@ def configuration_of(out: str | os.PathLike[str]) -> dict[str, Any]:
     path = Path(out) / "config.json"
     if not path.is_file():
         raise InputError(f"no evaluation at {out}: it has no config.json")
-    configuration: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return {"noise": "gaussian", "categories": {}, "attack": None, **configuration}
+    return {"noise": "gaussian", "categories": {}, "attack": None, **_read(path)}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A configuration as it was written."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        found = None
+    needed = ("model", "weights", "data", "scenes", "settings")
+    if not isinstance(found, dict) or not all(name in found for name in needed):
+        raise InputError(f"{path} is no evaluation's configuration: use another folder, or delete it")
+    return found

@@ -93,7 +93,7 @@ class Draws:
             seed=self.seed,
             input_id=self.input_id,
             input_shape=self.input_shape,
-            input_digest=_digest(self.x),
+            input_digest=input_digest(self.x),
             fingerprint=self.fingerprint,
         )
 
@@ -103,7 +103,7 @@ class Draws:
             "noise": repr(self.noise),
             "seed": self.seed,
             "input_id": self.input_id,
-            "input": _digest(self.x),
+            "input": input_digest(self.x),
             "device": self.x.device.type,
         }
 
@@ -228,5 +228,6 @@ def _as_input(x: Input, device: torch.device) -> torch.Tensor:
     return tensor
 
 
-def _digest(tensor: torch.Tensor) -> str:
-    return hashlib.sha256(tensor.cpu().contiguous().numpy().tobytes()).hexdigest()
+def input_digest(x: torch.Tensor) -> str:
+    """A digest of an input, as votes keep it."""
+    return hashlib.sha256(x.cpu().contiguous().numpy().tobytes()).hexdigest()

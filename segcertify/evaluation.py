@@ -33,6 +33,7 @@ from segcertify.configuration import (
     distinct,
     noise_of,
     scenes_digest,
+    text_digest,
     weights_digest,
 )
 from segcertify.data import DataSet, Scene
@@ -277,5 +278,6 @@ def _draw(stem: Path, scene: Scene, certificate: Certificate, *, data: DataSet, 
 
 
 def _file_name(scene_id: str) -> str:
-    """A scene's id as part of a file's name."""
-    return "".join(character if character.isalnum() or character in "-_." else "_" for character in scene_id)
+    """A scene's id as part of a file's name; where characters had to go, a digest keeps it apart from others."""
+    name = "".join(character if character.isalnum() or character in "-_." else "_" for character in scene_id)
+    return name if name == scene_id else f"{name}-{text_digest(scene_id)[:8]}"

@@ -130,9 +130,9 @@ def certify(
     draws = Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
     sampler = Sampler(draws, mask)
     noise.radius(tau, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
+    require_certifiable(sampler.N, tau, alpha, chosen, require_integer("n", n))
     if save_votes is not None:
         require_writable(save_votes)
-    require_certifiable(sampler.N, tau, alpha, chosen, require_integer("n", n))
     votes = sampler.votes(n=n, n0=n0, checkpoint=checkpoint, progress=progress)
     if save_votes is not None:
         votes.save(save_votes)
@@ -178,7 +178,7 @@ class Sampler:
         saved = Checkpoint(checkpoint, run, fingerprint=self.draws.fingerprint, every=checkpoint_every)
         state = saved.load() or State("candidate", 0, self.draws.batch_size, {})
         self.draws.batch_size = state.batch_size  # resuming keeps the batch partition
-        with progress_bar(n0 + n, "sampling", show=progress) as advance:
+        with saved.watching(), progress_bar(n0 + n, "sampling", show=progress) as advance:
             advance(state.done + (n0 if state.phase == "agree" else 0))
             if state.phase == "candidate":
                 counts = self.class_counts("candidate", n0, state=state, saved=saved, advance=advance)

@@ -90,6 +90,7 @@ def test_certify_an_image(folder):
     [
         (["--noise", "rotation"], "angle"),
         (["--noise", "axis-rotation", "--axis", "y"], "angle"),
+        (["--noise", "axis-rotation", "--axis", "1,1,0"], "angle"),
         (["--noise", "laplace"], "l1"),
         (["--channels", "0,1,2", "--axis", "1"], "l2"),
         (["--norm", "linf"], "linf"),
@@ -136,7 +137,19 @@ def test_certify_a_cloud(folder, options, norm):
     ],
 )
 def test_bad_input_is_one_clear_line(folder, arguments, message):
+    before = set(folder.rglob("*"))
     assert f"error: {message}" in (shown := segcertify(*arguments, folder=folder, code=2)) or message in shown
+    assert {path for path in set(folder.rglob("*")) - before if "__pycache__" not in str(path)} == set()
+
+
+def test_certify_never_replaces_another_inputs_certificate(folder):
+    (folder / "other").mkdir()
+    Image.new("RGB", (24, 32)).save(folder / "other" / "photo.png")
+    arguments = ["--model", "python:my_model:bright", "--sigma", 0.1]
+    segcertify("certify", "photo.png", *arguments, folder=folder)
+    shown = segcertify("certify", "other/photo.png", *arguments, folder=folder, code=2)
+    assert "certified/photo holds the certificate of another input: give another --out" in shown
+    segcertify("certify", "photo.png", *arguments, "--tau", "0.8", folder=folder)
 
 
 def test_reproduce_toy_quick(folder):
@@ -154,6 +167,18 @@ def test_a_table_too_wide_for_the_screen_is_turned(monkeypatch, capsys):
         shown = capsys.readouterr().out
         assert shown.count("0.12345") == 9
         assert sum("0.12345" in line for line in shown.splitlines()) == lines_with_numbers
+
+
+@pytest.mark.parametrize("width", range(60, 140, 8))
+def test_no_word_is_broken_where_there_is_room(width, monkeypatch, capsys):
+    heads = ("", "R", "certified accuracy", "mIoU pooled", "abstained (valid)", "abstained (all)", "seconds")
+    rows = [(f"sigma=0.25, n={n}, tau=0.75, holm", "0.168", *["0.8207"] * 4, "12.34") for n in (100, 300, 500)]
+    monkeypatch.setattr(printing, "console", Console(width=width))
+    printing.print_table(Table("a title", heads, tuple(rows)))
+    shown = capsys.readouterr().out
+    for word in ("sigma=0.25,", "certified", "abstained", "(valid)", "0.8207", "seconds"):
+        assert shown.count(word) >= (12 if word == "0.8207" else 1)
+    assert max(len(line) for line in shown.splitlines()) <= width
 
 
 def test_a_long_table_on_a_narrow_screen_breaks_numbers_but_cuts_none(monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """Draws: addressed noise, any model, refused models and inputs (points 1 and 3 of the sampling contract)."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from torch import nn
 
 import segcertify as sc
 from segcertify.draws import Draws
+from segcertify.segmenter import upsampled
 from segcertify.streams import DrawStream
 
 
@@ -98,6 +100,20 @@ def test_logits_are_upsampled_to_the_image(stride):
             return nn.functional.interpolate(model(batch), (12, 16), mode="bilinear", align_corners=False).argmax(1)
 
     assert same(votes, sc.sample(labels, image(), noise=NOISE, n=20, n0=5))
+
+
+@pytest.mark.parametrize("size", [(9, 10), (13, 29), (64, 48), (33, 100)])
+@pytest.mark.parametrize("stride", [2, 4, 8, 16, 32])
+@pytest.mark.parametrize("rounds", [math.floor, math.ceil, round])
+def test_logits_of_any_stride_are_upsampled(size, stride, rounds):
+    sides = [max(1, rounds(side / stride)) for side in size]
+    batch = torch.rand(1, 3, *size)
+    assert upsampled(torch.rand(1, 4, *sides), batch).shape == (1, 4, *size)
+
+
+def test_coarse_logits_with_classes_last_are_refused():
+    with pytest.raises(sc.InputError, match=r"are not the input's .* made coarser by one factor"):
+        sc.sample(lambda b: b[..., ::4, ::4].permute(0, 2, 3, 1).repeat(1, 1, 1, 4), image(), noise=NOISE)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from torch import nn
 
 import segcertify as sc
 from segcertify import metrics
+from segcertify.audit import audit_run
 from segcertify.data import load
 from segcertify.evaluation import Setting, evaluate
-from segcertify.models import Ensemble, View
+from segcertify.models import Ensemble, MultiScale, View
 from segcertify.models.normalisation import Normalise
 from segcertify.records import read_records
 from segcertify.report.figures import radius_figure
@@ -153,7 +154,7 @@ def test_a_second_run_resumes_and_other_settings_are_refused(pets, tmp_path):
         arguments = {"settings": SETTINGS, "name": "m"} | changes
         with pytest.raises(sc.InputError, match=f"holds another evaluation: its {name} is"):
             evaluate(counting, data, out=out, **arguments)
-    with pytest.raises(sc.InputError, match="its scenes is"):
+    with pytest.raises(sc.InputError, match="it is of other scenes"):
         evaluate(counting, data.limit(2), out=out, settings=SETTINGS, name="m")
 
 
@@ -169,21 +170,68 @@ class Stripes(nn.Module):
         return self.head(self.normalise(batch))
 
 
+def views(seed=0, mean=0.5, *, mirrored=False):
+    return Ensemble([Stripes(seed, mean)], views=[View(), View(0.5, mirrored)])
+
+
 @pytest.mark.parametrize(
     "other",
     [
-        lambda: Ensemble([Stripes(1, 0.5)], views=[View(), View(0.5)]),
-        lambda: Ensemble([Stripes(0, 0.4)], views=[View(), View(0.5)]),
-        lambda: Ensemble([Stripes(0, 0.5)], views=[View(), View(0.5, mirrored=True)]),
+        lambda: views(seed=1),
+        lambda: views(mean=0.4),
+        lambda: views(mirrored=True),
+        lambda: MultiScale(Stripes(0, 0.5), (0.5,)),
     ],
-    ids=["weights", "normalisation", "views"],
+    ids=["weights", "normalisation", "views", "scales"],
 )
 def test_another_network_is_refused(pets, tmp_path, other):
-    data, first = load(f"pets:{pets}").limit(1), Ensemble([Stripes(0, 0.5)], views=[View(), View(0.5)])
+    data, other = load(f"pets:{pets}").limit(1), other()
+    first = MultiScale(Stripes(0, 0.5), (0.75,)) if isinstance(other, MultiScale) else views()
     for model in (first, first):
         evaluate(model.eval(), data, out=tmp_path / "run", settings=SETTINGS[:1])
-    with pytest.raises(sc.InputError, match="its weights is"):
-        evaluate(other().eval(), data, out=tmp_path / "run", settings=SETTINGS[:1])
+    with pytest.raises(sc.InputError, match="it is of another network"):
+        evaluate(other.eval(), data, out=tmp_path / "run", settings=SETTINGS[:1])
+
+
+@pytest.mark.parametrize("changed", ["labels", "images"])
+def test_other_scenes_of_the_same_names_are_refused(pets, tmp_path, changed):
+    evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", settings=SETTINGS[:1])
+    file = next((pets / changed).glob("a.*"))
+    with Image.open(file) as image:
+        other = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    other.save(file)
+    with pytest.raises(sc.InputError, match="it is of other scenes"):
+        evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", settings=SETTINGS[:1])
+
+
+@pytest.mark.parametrize("text", ["broken", "", "[]", "{}"])
+def test_a_damaged_configuration(pets, tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    (tmp_path / "records.jsonl").write_text("")
+    for use in (
+        lambda: evaluate(brightness, load(f"pets:{pets}"), out=tmp_path, settings=SETTINGS[:1]),
+        lambda: read_run(tmp_path),
+        lambda: audit_run(brightness, load(f"pets:{pets}"), tmp_path, n=10),
+    ):
+        with pytest.raises(sc.InputError, match=r"config\.json is no evaluation's configuration: use another folder"):
+            use()
+
+
+def test_names_that_differ_in_a_slash_or_are_not_unicode(tmp_path):
+    """Each scene keeps its votes and pictures."""
+    names = ["a/b", "a_b", "a b", os.fsdecode(b"caf\xe9")]
+    (tmp_path / "set" / "dataset.toml").parent.mkdir()
+    (tmp_path / "set" / "dataset.toml").write_text('classes = ["a", "b", "c"]\n')
+    for name in names:
+        for kind in ("images", "labels"):
+            file = tmp_path / "set" / kind / f"{name}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB" if kind == "images" else "L", (8, 8)).save(file)
+    run = {"settings": [(0.1, 60, 0.75)], "save_votes": True, "save_pictures": True}
+    records = evaluate(brightness, load(f"folder:{tmp_path / 'set'}"), out=tmp_path / "run", **run)
+    assert {record.id for record in records} == set(names)
+    assert {record.id for record in read_records(tmp_path / "run" / "records.jsonl")} == set(names)
+    assert len(list((tmp_path / "run" / "votes").iterdir())) == 4
 
 
 def test_a_failing_scene_loses_nothing_that_was_finished(pets, tmp_path):

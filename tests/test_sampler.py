@@ -110,6 +110,30 @@ def test_an_interrupted_run_resumes_to_the_same_votes(tmp_path, after):
     assert same(whole, sc.sample(stripes, image(), **settings, checkpoint=path))  # a finished one returns at once
 
 
+@pytest.mark.parametrize("within", [5, 8, 9, 20])
+def test_ctrl_c_loses_no_draw(tmp_path, within):
+    """In batches of 4, with no other state saved: 3 first looks, 5 batches of candidates, 15 more and a check."""
+    settings = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "checkpoint": tmp_path / "resume.safetensors"}
+    calls = itertools.count(1)
+
+    def pressed(batch):
+        if next(calls) == within:
+            signal.raise_signal(signal.SIGINT)
+        return stripes(batch)
+
+    with pytest.raises(KeyboardInterrupt):
+        sc.sample(pressed, image(), **settings, checkpoint_every=1e9)
+    seen = []
+
+    def counting(batch):
+        seen.append(len(batch))
+        return stripes(batch)
+
+    votes = sc.sample(counting, image(), **settings, checkpoint_every=1e9)
+    assert same(votes, sc.sample(stripes, image(), noise=NOISE, n=60, n0=20))
+    assert sum(seen[3:]) <= 80 - 4 * (within - 4) + 2  # what was left, and a check of two
+
+
 def test_resuming_keeps_the_batch_partition(tmp_path):
     settings = {"noise": NOISE, "n": 40, "n0": 8, "checkpoint": tmp_path / "r", "checkpoint_every": 0}
     sizes = []

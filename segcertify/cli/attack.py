@@ -13,9 +13,12 @@ from segcertify.cli.printing import console, escape, print_files, print_table
 from segcertify.errors import InputError, require_integer, require_positive
 
 if TYPE_CHECKING:
+    import torch
+
     from segcertify.arrays import Array, IntArray
     from segcertify.attacks.comparison import Comparison
     from segcertify.report.table import Table
+    from segcertify.segmenter import Segmenter
 
 
 def attack(
@@ -58,6 +61,10 @@ def attack(
     from segcertify.sampler import certify
 
     require_loss(loss)
+    for name, count in (("steps", steps), ("restarts", restarts), ("draws", draws)):
+        require_integer(f"--{name}", count)
+    if radius is None and tau <= 0.5:
+        raise InputError(f"tau={tau:g} certifies no radius to attack within: give --radius, or a larger --tau")
     radius = None if radius is None else require_positive("radius", radius)
     picture, target = _read(image, label, ignore, short_side)
     out = folder(out or Path("attacked") / image.stem)
@@ -67,6 +74,7 @@ def attack(
     if target is not None and card is not None:
         _require_classes(target, len(card.classes), label=label)
     x = torch.from_numpy(picture).to(device)
+    _require_same_classes(*(_classes(each, x) for each in (robust, other)))
     certificate = certify(robust, x, sigma=sigma, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, device=device)
     certificate.save(out / "certificate.safetensors")
     console.print(escape(certificate.claim))
@@ -105,7 +113,7 @@ def _read(image: Path, label: Path | None, ignore: int, short_side: int | None) 
     picture = read_resized(image, short_side)
     if label is None:
         return picture, None
-    full, target = image_size(image), read_label(label)
+    full, target = image_size(image, upright=True), read_label(label)
     if target.shape != full:
         raise InputError(f"{label} has size {target.shape}, but the image has size {full}")
     sizes = zip(picture.shape[1:], full, strict=True)
@@ -120,11 +128,16 @@ def read_resized(image: Path, short_side: int | None) -> Array:
 
     if not image.is_file():
         raise InputError(f"no file at {image}")
+    if image.suffix.lower() in (".npy", ".txt", ".ply"):
+        raise InputError(
+            f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"
+        )
     if short_side is None:
-        return read_image(image)
-    full = image_size(image)
+        return read_image(image, upright=True)
+    full = image_size(image, upright=True)
     factor = require_integer("--short-side", short_side) / min(full)
-    return read_image(image, resize=(max(1, round(full[0] * factor)), max(1, round(full[1] * factor))))
+    size = (max(1, round(full[0] * factor)), max(1, round(full[1] * factor)))
+    return read_image(image, resize=size, upright=True)
 
 
 def _require_classes(target: IntArray, classes: int, *, label: Path | None) -> None:
@@ -134,6 +147,21 @@ def _require_classes(target: IntArray, classes: int, *, label: Path | None) -> N
             f"{label} holds the label {largest}, but the model's are 0 .. {classes - 1}: "
             f"if it stands for no ground truth, give --ignore {largest}"
         )
+
+
+def _classes(model: Segmenter, x: torch.Tensor) -> int:
+    """How many classes a model gives logits of."""
+    from segcertify.segmenter import answer, as_weights, is_random
+
+    output = answer(model, as_weights(model, x[None]), [0] if is_random(model) else None)
+    if not output.is_floating_point() or output.ndim < 2:
+        raise InputError(f"an attack follows gradients and needs logits, but the model gave {output.dtype}")
+    return output.shape[1]
+
+
+def _require_same_classes(robust: int, other: int) -> None:
+    if robust != other:
+        raise InputError(f"--model has {robust} classes and --non-robust {other}: they must have the same")
 
 
 def _table(found: Comparison) -> Table:

@@ -43,8 +43,8 @@ def table_command(name: str) -> Callable[..., None]:
         model: Annotated[
             list[str],
             typer.Option(
-                help="NAME=SPEC, such as 0.25-normals=pointnet2:FILE: NAME is the sigma of its training, 0.25 or 0.5, "
-                "or non-robust, with -normals where it takes them. Once for each model that there is."
+                help="NAME=SPEC, such as 0.5-normals=pointnet2:FILE: NAME is one of the table's models (the sigma of "
+                "its training or non-robust, with -normals where it takes them). Once for each model that there is."
             ),
         ],
         every: Annotated[int | None, typer.Option(help="Every k-th cloud; by default as in the paper.")] = None,

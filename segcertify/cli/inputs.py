@@ -17,11 +17,13 @@ from segcertify.data.cloudset import read_cloud
 from segcertify.data.codes import IGNORE, decode
 from segcertify.data.colours import part_colours
 from segcertify.data.points import form
+from segcertify.draws import input_digest
 from segcertify.errors import InputError
 from segcertify.models import PartSegmenter, card_of
 from segcertify.parts import CATEGORIES, PART_NAMES
 from segcertify.pictures import Colours, certified_figure, save_figure, save_labels
 from segcertify.segmenter import LARGEST_LABEL, Segmenter, base_labels
+from segcertify.votes import Votes
 
 CLOUDS = (".txt", ".ply")
 """Files that hold clouds, whatever the model; ``.npy`` files do so for models of shapes' parts."""
@@ -53,6 +55,12 @@ def read(path: Path, model: Segmenter | None, *, label: Path | None = None, igno
     array = read_input(path)
     truth = None if label is None else _target(label, array.shape[1:], codes)
     return Input(torch.from_numpy(array), truth, cloud=False)
+
+
+def require_its_folder(votes: Path, x: torch.Tensor) -> None:
+    """Refuse a folder with votes of another input: two files may share a name."""
+    if votes.is_file() and Votes.load(votes).input_digest != input_digest(x):
+        raise InputError(f"{votes.parent} holds the certificate of another input: give another --out, or delete it")
 
 
 def draw(model: Segmenter, shown: Input, certificate: Certificate, out: Path) -> list[Path]:

@@ -41,9 +41,12 @@ Limit = Annotated[int | None, typer.Option(help="Take at most so many scenes.")]
 
 
 def folder(path: Path) -> Path:
-    """A folder that can be written to, or an error before the long work."""
+    """A folder that can be made, or an error before the long work; what writes to it makes it."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
+        for each in missing:
+            each.rmdir()
     except OSError as error:
         raise InputError(f"cannot write to the folder {path}: {error.strerror}") from None
     return path

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
     from segcertify.report.table import Table as ReportTable
 
 console = Console()
-
-WIDEST = 400
-"""No table is wider, in characters."""
 
 
 def escape(text: str) -> str:
@@ -53,23 +52,50 @@ def print_rows(rows: dict[str, str]) -> None:
 
 def print_table(table: ReportTable) -> None:
     """A report's table, with its notes."""
-    shown = _as_shown(table.title, table.heads, table.rows)
-    needed = console.measure(shown, options=console.options.update(width=WIDEST)).minimum
-    if needed > console.width and len(table.rows) + 1 < len(table.heads):
+    shown = _Layout(table.heads, table.rows)
+    if shown.narrowest > console.width:
         heads, *rows = zip(table.heads, *table.rows, strict=True)  # a row of the table becomes a column
-        shown = _as_shown(table.title, heads, rows)
-    console.print(shown)
+        shown = min(shown, _Layout(heads, rows), key=lambda each: each.narrowest)
+    console.print(shown.table(table.title, console.width))
     for note in table.notes:
         console.print(f"- {escape(note)}")
 
 
-def _as_shown(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    shown = Table(title=escape(title))
-    for head in heads:
-        shown.add_column(head, overflow="fold")  # on a narrow screen a number is broken, never cut
-    for row in rows:
-        shown.add_row(*(escape(cell) for cell in row))
-    return shown
+class _Layout:
+    """A table's columns: as wide as their text where there is room, at least as wide as their longest word."""
+
+    def __init__(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        self.heads, self.rows = heads, rows
+        columns = list(zip(heads, *rows, strict=True))
+        self.words = [max(cell_len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+        self.texts = [max(cell_len(cell) for cell in column) for column in columns]
+
+    @property
+    def narrowest(self) -> int:
+        """The width in which no word is broken; a column has two spaces and a line more."""
+        return sum(self.words) + 3 * len(self.words) + 1
+
+    def table(self, title: str, width: int) -> Table:
+        """The table in a screen's width; where that breaks words, a number is broken, never cut."""
+        room = width - self.narrowest
+        shown = Table(title=escape(title))
+        for head, word, text in zip(self.heads, self.words, self.texts, strict=True):
+            more = min(max(room, 0), text - word)
+            room -= more
+            shown.add_column(head, overflow="fold", width=None if room < 0 else word + more)
+        for row in self.rows:
+            shown.add_row(*(escape(cell) for cell in row))
+        return shown
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Work that Ctrl-C may stop."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print("stopped: the same command goes on with it")
+        raise
 
 
 def print_files(files: Sequence[Path]) -> None:

@@ -22,7 +22,7 @@ from segcertify.cli.options import (
     folder,
     ready_model,
 )
-from segcertify.cli.printing import console, escape, print_files, print_table
+from segcertify.cli.printing import console, escape, print_files, print_table, resumable
 from segcertify.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,24 +83,26 @@ def evaluate(
     device = chosen_device(device)
     if len(scenes):
         _note_idle(claims, correction or ["holm"], alpha=alpha, N=scenes[0].target.size)
-    evaluate(
-        ready_model(model, device),
-        scenes,
-        out=folder(out),
-        settings=claims,
-        noise=noise,
-        corrections=correction or ["holm"],
-        n0=n0,
-        alpha=alpha,
-        seed=seed,
-        batch_size=batch_size,
-        device=device,
-        name=model,
-        precision=precision,
-        attack=attacker,
-        save_votes=votes,
-        save_pictures=pictures,
-    )
+    segmenter = ready_model(model, device)
+    with resumable():
+        evaluate(
+            segmenter,
+            scenes,
+            out=folder(out),
+            settings=claims,
+            noise=noise,
+            corrections=correction or ["holm"],
+            n0=n0,
+            alpha=alpha,
+            seed=seed,
+            batch_size=batch_size,
+            device=device,
+            name=model,
+            precision=precision,
+            attack=attacker,
+            save_votes=votes,
+            save_pictures=pictures,
+        )
     report(out)
 
 
@@ -109,10 +111,10 @@ def _note_idle(claims: list[Setting], corrections: list[str], *, alpha: float, N
     from segcertify.stats.correction import procedure
     from segcertify.stats.planning import require_certifiable
 
-    for claim in claims:
-        for correction in corrections:
+    for correction in map(procedure, corrections):
+        for claim in claims:
             try:
-                require_certifiable(N, claim.tau, alpha, procedure(correction), claim.n)
+                require_certifiable(N, claim.tau, alpha, correction, claim.n)
             except InputError as error:
                 console.print(f"[yellow]note:[/] all will abstain: {escape(str(error))}", soft_wrap=True)
 

@@ -27,7 +27,7 @@ from segcertify.cli.options import (
     folder,
     ready_model,
 )
-from segcertify.cli.printing import console, escape, print_certificate, print_files, print_rows, print_table
+from segcertify.cli.printing import console, escape, print_certificate, print_files, print_rows, print_table, resumable
 from segcertify.errors import InputError
 from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform, scale_for
 from segcertify.parts import CATEGORIES
@@ -103,7 +103,9 @@ def certify(
     ] = None,
     axis: Annotated[
         str | None,
-        typer.Option(help="Axis of the channels (default 0, of clouds 1), or of axis-rotation: x, y, z."),
+        typer.Option(
+            help="Axis of the channels (default 0, of clouds 1), or of axis-rotation: x, y, z or such as 1,1,0."
+        ),
     ] = None,
     label: Annotated[
         Path | None, typer.Option(help="An image's ground truth as a PNG of class numbers, for the picture.")
@@ -116,7 +118,7 @@ def certify(
     out: Annotated[Path | None, typer.Option(help="Folder for the results; default certified/NAME.")] = None,
 ) -> None:
     """Certify one input: writes votes, certificate and, for images and clouds, pictures. Run again to resume."""
-    from segcertify.cli.inputs import draw, read
+    from segcertify.cli.inputs import draw, read, require_its_folder
     from segcertify.sampler import certify
 
     chosen = _noise(noise, sigma, channels, axis)
@@ -129,24 +131,26 @@ def certify(
         chosen = _on_cloud(chosen, read_in.x, axis)
     out = folder(out or Path("certified") / input.stem)
     votes, resume = out / "votes.safetensors", out / "resume.safetensors"
-    certificate = certify(
-        segmenter,
-        read_in.x,
-        noise=chosen,
-        tau=tau,
-        n=n,
-        n0=n0,
-        alpha=alpha,
-        seed=seed,
-        correction=correction,
-        b=b,
-        norm=norm,
-        batch_size=batch_size,
-        device=device,
-        input_id=input.stem,
-        checkpoint=resume,
-        save_votes=votes,
-    )
+    require_its_folder(votes, read_in.x)
+    with resumable():
+        certificate = certify(
+            segmenter,
+            read_in.x,
+            noise=chosen,
+            tau=tau,
+            n=n,
+            n0=n0,
+            alpha=alpha,
+            seed=seed,
+            correction=correction,
+            b=b,
+            norm=norm,
+            batch_size=batch_size,
+            device=device,
+            input_id=input.stem,
+            checkpoint=resume,
+            save_votes=votes,
+        )
     certificate.save(out / "certificate.safetensors")
     resume.unlink(missing_ok=True)
     drawn = draw(segmenter, read_in._replace(x=read_in.x.to(device)), certificate, out)
@@ -208,9 +212,17 @@ def _noise(name: NoiseName, sigma: float, channels: str | None, axis: str | None
         NoiseName.LAPLACE: lambda: Laplace(sigma),
         NoiseName.UNIFORM: lambda: Uniform(sigma),
         NoiseName.ROTATION: lambda: Rotation(sigma),
-        NoiseName.AXIS_ROTATION: lambda: AxisRotation(sigma, axis or "z"),
+        NoiseName.AXIS_ROTATION: lambda: AxisRotation(sigma, _axis(axis or "z")),
     }
     return noises[name]()
+
+
+def _axis(text: str) -> str | tuple[float, ...]:
+    """An axis by name, or by three numbers such as 1,1,0."""
+    try:
+        return tuple(float(number) for number in text.split(","))
+    except ValueError:
+        return text
 
 
 def _on_cloud(noise: Noise, x: torch.Tensor, axis: str | None) -> Noise:

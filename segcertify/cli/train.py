@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from segcertify.cli.options import Device
-from segcertify.cli.printing import console, escape, print_files
+from segcertify.cli.printing import console, escape, print_files, resumable
 
 
 def _with_recipe(command: Callable[..., None]) -> Callable[..., None]:
@@ -92,7 +92,7 @@ def train(
         fresh, all_ = start_from(network, start), len(network.state_dict())
         if tells:
             console.print(f"started from {escape(str(start))}: {all_ - len(fresh)} of {all_} weights", soft_wrap=True)
-    try:
+    with resumable():
         path = train(
             network,
             scenes,
@@ -107,9 +107,6 @@ def train(
             every=every,
             tensorboard=tensorboard,
         )
-    except KeyboardInterrupt:
-        console.print("stopped: the same command goes on with it")
-        raise
     if not tells:
         return
     spec = with_weights(model, str(path)) if model.startswith("python:") else f"trained:{path}"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageFile, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from segcertify.arrays import Array
 from segcertify.data.files import find_files, read_npy
@@ -24,6 +24,10 @@ _GREY_STEP = {"L;2": 85, "L;4": 17}
 """Pillow stretches greys of 2 and 4 bits to 0 .. 255; a label must not be stretched."""
 
 
+SIDEWAYS = (5, 6, 7, 8)
+"""EXIF's orientations that swap height and width."""
+
+
 class Pair(NamedTuple):
     """An image, its label image, and the name they share."""
 
@@ -33,22 +37,27 @@ class Pair(NamedTuple):
 
 
 def read_input(path: str | os.PathLike[str]) -> Array:
-    """An image as RGB (3, height, width) in [0, 1], or the float array in a ``.npy`` file as it is."""
+    """An image as RGB (3, height, width) in [0, 1], upright, or the float array in a ``.npy`` file as it is."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"no file at {path}")
-    return _read_floats(path) if path.suffix == ".npy" else read_image(path)
+    return _read_floats(path) if path.suffix == ".npy" else read_image(path, upright=True)
 
 
-def read_image(path: str | os.PathLike[str], *, resize: Size | None = None) -> npt.NDArray[np.float32]:
-    """An image as RGB (3, height, width) in [0, 1], resized bilinearly by Pillow if asked."""
+def read_image(
+    path: str | os.PathLike[str], *, resize: Size | None = None, upright: bool = False
+) -> npt.NDArray[np.float32]:
+    """An image as RGB (3, height, width) in [0, 1], resized bilinearly by Pillow if asked.
+
+    ``upright`` turns a photograph as its camera says (EXIF); label images are of the pixels as they are stored.
+    """
     with _opened(Path(path)) as image:
         if image.mode.startswith(("I", "F")):
             raise InputError(
                 f"{path} has more than 8 bits a channel (mode {image.mode!r}): save it as an 8-bit image, "
                 "or as a .npy array of floats in [0, 1]"
             )
-        rgb = image.convert("RGB")
+        rgb = (ImageOps.exif_transpose(image) if upright else image).convert("RGB")
         if resize is not None:
             rgb = rgb.resize(resize[::-1], Image.Resampling.BILINEAR)
         pixels = np.asarray(rgb, np.float32)
@@ -70,10 +79,11 @@ def read_label(path: str | os.PathLike[str]) -> npt.NDArray[np.int32]:
         return np.asarray(image).astype(np.int32) // step
 
 
-def image_size(path: str | os.PathLike[str]) -> Size:
+def image_size(path: str | os.PathLike[str], *, upright: bool = False) -> Size:
     """Height and width from an image's header; its pixels are not read."""
     with _opened(Path(path)) as image:
-        return image.height, image.width
+        turned = upright and image.getexif().get(ExifTags.Base.Orientation, 1) in SIDEWAYS
+        return (image.width, image.height) if turned else (image.height, image.width)
 
 
 def pair(
@@ -130,7 +140,9 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except InputError:
         raise
     except UnidentifiedImageError:
-        raise InputError(f"{path} is not an image that Pillow can read, nor a .npy, .txt or .ply file") from None
+        raise InputError(
+            f"{path} is not an image that Pillow can read (arrays are .npy files, clouds .txt or .ply)"
+        ) from None
     except (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError) as error:
         raise InputError(f"{path} cannot be read ({error}): is it truncated?") from None
 

@@ -76,14 +76,16 @@ class Ensemble(nn.Module):
             if len(given) > LARGEST:
                 raise InputError(f"an ensemble has at most {LARGEST} {name}, but got {len(given)}")
         self.members, self.views = nn.ModuleList(members), tuple(views)
-        seen = torch.tensor([[view.scale, view.mirrored] for view in views])
-        self.register_buffer("seen", seen, persistent=False)  # a digest of the network tells its views apart
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         """Logits (B, classes, h, w) of images (B, channels, H, W)."""
         answers = [view.answer(member, batch) for member in self.members for view in self.views]
         size = [min(sides) for sides in zip(answers[0].shape[2:], batch.shape[2:], strict=True)]
         return torch.stack([_resized(answer, size) for answer in answers]).mean(0)
+
+    def extra_repr(self) -> str:
+        """The views."""
+        return f"views={self.views}"
 
 
 def _resized(answer: torch.Tensor, size: list[int]) -> torch.Tensor:

@@ -128,6 +128,11 @@ class MultiScale(nn.Module):
         assert total is not None
         return total
 
+    def extra_repr(self) -> str:
+        """How the scores are combined."""
+        shown = f"scales={self.scales}, flip={self.flip}, tile={self.tile}"
+        return f"{shown}, combine={self.combine!r}, stride={self.stride}"
+
     def _log_scores(self, batch: torch.Tensor, scale: float, seeds: Sequence[int] | None) -> torch.Tensor:
         """Logarithms of one scale's scores, at the size of the resized image; over tiles, of their average."""
         height, width = (max(1, math.floor(side * scale + 0.5)) for side in _pair(batch.shape))

@@ -128,6 +128,8 @@ def reproduce_clouds(
     sets: dict[str, int] = {}
     runs = [(name, data(name.endswith("-normals")), models[name]()) for name in table.models if name in models]
     for name, scenes, model in runs:  # before the long work of the first
+        if len(scenes) and scenes[0].x.ndim != 2:
+            raise InputError(f"{table.name} is of clouds, but {scenes.name} holds inputs of shape {scenes[0].x.shape}")
         _require_fit(name, scenes, model, device)
     for name, scenes, model in runs:
         sets[scenes.name] = len(scenes)

@@ -117,6 +117,8 @@ def reproduce(
     unknown = set(scales) - set(table.scales)
     if unknown:
         raise InputError(f"{table.name} has no scale {sorted(unknown)[0]!r}: use {', '.join(table.scales)}")
+    if len(data) and data[0].x.ndim != 3:
+        raise InputError(f"{table.name} is of images, but {data.name} holds inputs of shape {data[0].x.shape}")
     ours: dict[tuple[str, str, Setting | None], tuple[Row, Row]] = {}
     for scale in scales or table.scales:
         rows = [row for row in table.rows if row.scale == scale]

@@ -20,6 +20,7 @@ from segcertify import __version__
 from segcertify.archive import require_writable
 from segcertify.data import DataSet
 from segcertify.errors import InputError, require_integer
+from segcertify.interruption import interruption
 from segcertify.models.card import Card, save_model
 from segcertify.models.families import describe
 from segcertify.progress import progress_bar
@@ -27,7 +28,6 @@ from segcertify.segmenter import upsampled
 from segcertify.training import resume
 from segcertify.training.augmentation import augment
 from segcertify.training.average import Average
-from segcertify.training.interruption import interruption
 from segcertify.training.journal import LOG, Journal, read_log, require_tensorboard
 from segcertify.training.measure import measure
 from segcertify.training.objectives import PixelLoss, objective

@@ -33,6 +33,9 @@ def fragile():
 
 def labels():
     return lambda batch: (batch.mean(1) > 0.25).long()
+
+def five():
+    return lambda batch: batch.mean(1, keepdim=True).repeat(1, 5, 1, 1)
 """
 SPACE = {}
 exec(MODELS, SPACE)
@@ -178,7 +181,9 @@ def test_beyond_the_radius_nothing_is_promised(folder):
         (["--loss", "mse"], "unknown loss 'mse'"),
         (["--radius", "-1"], "radius must be positive, but got -1.0"),
         (["--short-side", "0"], "--short-side must be an integer not less than 1"),
-        (["--tau", "0.5", "--short-side", "8"], "tau=0.5 certifies no radius to attack within: give one, or a larger"),
+        (["--tau", "0.5", "--short-side", "8"], "tau=0.5 certifies no radius to attack within: give --radius, or a"),
+        (["--steps", "0"], "--steps must be an integer not less than 1"),
+        (["--non-robust", "python:models:five", "--short-side", "16"], "--model has 2 classes and --non-robust 5"),
         (
             ["--non-robust", "python:models:labels", "--short-side", "16"],
             "needs logits, but the model gave torch.int64",
@@ -187,3 +192,11 @@ def test_beyond_the_radius_nothing_is_promised(folder):
 )
 def test_bad_input(folder, options, message):
     assert message in attack(folder, *options, code=2)
+    assert not (folder / "attacked").exists()
+
+
+def test_only_images_are_attacked(folder):
+    np.save(folder / "cloud.npy", np.zeros((9, 3)))
+    models = ["--model", "python:models:steep", "--non-robust", "python:models:steep"]
+    shown = command(folder, "attack", "cloud.npy", *models, code=2)
+    assert "an image is attacked, but cloud.npy holds an array or a cloud" in shown

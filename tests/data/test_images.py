@@ -41,6 +41,23 @@ def test_an_image_becomes_rgb_in_0_1(tmp_path):
     assert image_size(tmp_path / "a.png") == (5, 7)
 
 
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_photograph_is_turned_as_its_camera_says(tmp_path, orientation):
+    """What a viewer shows, by the definition of EXIF's orientation; a data set's pixels stay as they are stored."""
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    write(tmp_path / "a.png", pixels, exif=exif)
+    seen = pixels.transpose(1, 0, 2) if orientation > 4 else pixels
+    seen = seen[:, ::-1] if orientation in (2, 3, 6, 7) else seen
+    seen = seen[::-1] if orientation in (3, 4, 7, 8) else seen
+    upright = data.read_input(tmp_path / "a.png")
+    np.testing.assert_array_equal(upright, seen.transpose(2, 0, 1).astype(np.float32) / np.float32(255))
+    assert image_size(tmp_path / "a.png", upright=True) == seen.shape[:2]
+    assert read_image(tmp_path / "a.png").shape == (3, 5, 7)
+    assert image_size(tmp_path / "a.png") == (5, 7)
+
+
 def test_an_image_can_be_resized(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
     x = read_image(write(tmp_path / "a.png", pixels), resize=(4, 6))

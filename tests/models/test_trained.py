@@ -258,7 +258,10 @@ def test_bundled_models_that_are_not_there(folder):
 def test_what_ships_loads():
     assert {"camvid", "camvid-non-robust", "parts", "pets", "pets-non-robust"} <= set(models.bundled())
     for name in models.bundled():
-        assert len(models.load_bundled(name).card.classes) > 1
+        model = models.load_bundled(name)
+        assert len(model.card.classes) > 1
+        model.to("cpu")  # every tensor has values
+        assert not any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers()))
 
 
 def test_what_ships_is_small_and_has_its_card_beside_it():

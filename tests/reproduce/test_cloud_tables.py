@@ -140,6 +140,13 @@ def test_other_models_are_refused(clouds, tmp_path):
             reproduce_clouds(cloud_table("rotation"), clouds, models=models, out=tmp_path / "out")
 
 
+def test_tables_of_clouds_take_no_images(tmp_path):
+    images = load(f"folder:{trees.folder(tmp_path / 'images')}")
+    with pytest.raises(InputError, match=r"table2 is of clouds, but .* holds inputs of shape \(3, "):
+        reproduce_clouds(cloud_table("table2"), lambda normals: images, models={"0.5": halves}, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_model_that_does_not_fit_is_refused_before_any_is_evaluated(clouds, tmp_path):
     models = {"0.25": halves, "0.5-normals": lambda: PointNet2(normals=False).eval()}
     with pytest.raises(

@@ -9,9 +9,9 @@ import torch
 from toys import Every, quick, small, trained
 
 from segcertify import archive
+from segcertify.interruption import STOPS, interruption
 from segcertify.models.card import read_model
 from segcertify.training import loop
-from segcertify.training.interruption import STOPS, interruption
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 both = pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
