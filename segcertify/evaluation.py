@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -144,6 +145,7 @@ class _Run:
     ) -> None:
         self.model, self.configuration, self.out = model, configuration, out
         self.noises, self.assault, self.batch_size, self.device = noises, assault, batch_size, device
+        self.names: dict[str, str] = {}
         self.largest: dict[float, int] = {}
         for setting in configuration.settings:
             self.largest[setting.sigma] = max(setting.n, self.largest.get(setting.sigma, 0))
@@ -157,6 +159,7 @@ class _Run:
         done = self.file.ids
         if done != list(data.ids[: len(done)]):
             raise InputError(f"the records in {self.out} are of other scenes: use another folder")
+        self.names = _file_names(data.ids)
         work = sum(self.configuration.n0 + n for n in self.largest.values())
         work += self.assault.work if self.assault else 0
         with progress_bar(len(data) * work, f"{len(data)} scenes", show=progress) as advance:
@@ -197,7 +200,7 @@ class _Run:
                 if setting.sigma == sigma:
                     records += self._certified(scene, votes, setting, data=data, seconds=seconds, prediction=prediction)
             if self.keep_votes:
-                votes.save(self.out / "votes" / f"{_file_name(scene.id)}-sigma{sigma:g}.safetensors")
+                votes.save(self.out / "votes" / f"{self.names[scene.id]}-sigma{sigma:g}.safetensors")
         return records
 
     def _certified(
@@ -227,12 +230,12 @@ class _Run:
                 )
             )
             if self.keep_pictures:
-                stem = f"{_file_name(scene.id)}-sigma{setting.sigma:g}-n{setting.n}-tau{setting.tau:g}-{correction}"
+                stem = f"{self.names[scene.id]}-sigma{setting.sigma:g}-n{setting.n}-tau{setting.tau:g}-{correction}"
                 _draw(self.out / "certified" / stem, scene, certificate, data=data, prediction=prediction)
         return records
 
     def _resume(self, scene_id: str, sigma: float) -> Path:
-        return self.out / f"resume-{_file_name(scene_id)}-sigma{sigma:g}.safetensors"
+        return self.out / f"resume-{self.names[scene_id]}-sigma{sigma:g}.safetensors"
 
     def _forget(self, scene_ids: Sequence[str]) -> None:
         """Delete the checkpoints of scenes whose records are written."""
@@ -277,7 +280,8 @@ def _draw(stem: Path, scene: Scene, certificate: Certificate, *, data: DataSet, 
     )
 
 
-def _file_name(scene_id: str) -> str:
-    """A scene's id as part of a file's name; where characters had to go, a digest keeps it apart from others."""
-    name = "".join(character if character.isalnum() or character in "-_." else "_" for character in scene_id)
-    return name if name == scene_id else f"{name}-{text_digest(scene_id)[:8]}"
+def _file_names(scene_ids: Sequence[str]) -> dict[str, str]:
+    """Scenes' ids as parts of files' names; where some would be the same, a digest keeps them apart."""
+    names = {each: "".join(c if c.isalnum() or c in "-_." else "_" for c in each) for each in scene_ids}
+    shared = Counter(names.values())
+    return {each: name if shared[name] == 1 else f"{name}-{text_digest(each)[:8]}" for each, name in names.items()}

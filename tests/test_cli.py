@@ -142,6 +142,13 @@ def test_bad_input_is_one_clear_line(folder, arguments, message):
     assert {path for path in set(folder.rglob("*")) - before if "__pycache__" not in str(path)} == set()
 
 
+def test_certify_says_when_an_array_is_not_in_the_models_units(folder):
+    for scale, noted in ((1, False), (255, True)):
+        np.save(folder / f"{scale}.npy", scale * np.random.default_rng(0).random((3, 16, 16)))
+        shown = segcertify("certify", f"{scale}.npy", "--model", "pets", "--sigma", 0.1, "--n", 60, folder=folder)
+        assert ("but the model was trained on images in [0, 1]" in shown) == noted
+
+
 def test_certify_never_replaces_another_inputs_certificate(folder):
     (folder / "other").mkdir()
     Image.new("RGB", (24, 32)).save(folder / "other" / "photo.png")

@@ -119,6 +119,7 @@ def certify(
 ) -> None:
     """Certify one input: writes votes, certificate and, for images and clouds, pictures. Run again to resume."""
     from segcertify.cli.inputs import draw, read, require_its_folder
+    from segcertify.models import card_of
     from segcertify.sampler import certify
 
     chosen = _noise(noise, sigma, channels, axis)
@@ -129,6 +130,12 @@ def certify(
     read_in = read(input, segmenter, label=label, ignore=ignore)
     if read_in.cloud:
         chosen = _on_cloud(chosen, read_in.x, axis)
+    elif card_of(segmenter) is not None and float(read_in.x.abs().max()) > 2:
+        console.print(
+            f"[yellow]note:[/] {escape(str(input))} has values up to {float(read_in.x.max()):g}, but the model was "
+            "trained on images in [0, 1], whose units sigma and the radius have: divide by 255?",
+            soft_wrap=True,
+        )
     out = folder(out or Path("certified") / input.stem)
     votes, resume = out / "votes.safetensors", out / "resume.safetensors"
     require_its_folder(votes, read_in.x)

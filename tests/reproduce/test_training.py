@@ -61,7 +61,8 @@ def test_quick_run_and_again(camvid, tmp_path, monkeypatch):
     monkeypatch.setattr("segcertify.training.loop._Run", no_work)
     monkeypatch.setattr("segcertify.evaluation.sample", no_work)
     for file in (tmp_path / "camvid").rglob("*.*g"):
-        file.write_bytes(b"")  # not even an image is read
+        if file.stem != "0006R0_f00930":  # the first to be evaluated on: it is compared
+            file.write_bytes(b"")  # no other image is read
     assert command(*arguments).count("trained before") == 7
     assert (out / "results.json").read_bytes() == before
     with pytest.raises(InputError, match="steps = 2, but now steps = 3"):
