@@ -110,6 +110,10 @@ def _read(image: Path, label: Path | None, ignore: int, short_side: int | None) 
 
     from segcertify.data.images import image_size, read_label
 
+    if image.suffix.lower() in (".npy", ".txt", ".ply"):
+        raise InputError(
+            f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"
+        )
     picture = read_resized(image, short_side)
     if label is None:
         return picture, None
@@ -128,10 +132,6 @@ def read_resized(image: Path, short_side: int | None) -> Array:
 
     if not image.is_file():
         raise InputError(f"no file at {image}")
-    if image.suffix.lower() in (".npy", ".txt", ".ply"):
-        raise InputError(
-            f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"
-        )
     if short_side is None:
         return read_image(image, upright=True)
     full = image_size(image, upright=True)
