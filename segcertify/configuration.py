@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -116,8 +117,8 @@ def weights_digest(model: Segmenter) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     for name, module in model.named_modules():
-        if not type(module).__module__.startswith("torch.") and module.extra_repr():
-            digest.update(f"{name}({module.extra_repr()})".encode())
+        if not type(module).__module__.startswith("torch.") and (said := module.extra_repr()):
+            digest.update(f"{name}({re.sub(' at 0x[0-9a-f]+', '', said)})".encode())  # no addresses in memory
     return digest.hexdigest()[:16]
 
 
@@ -148,8 +149,8 @@ def claim_folder(out: Path, configuration: Configuration) -> None:
 
 
 _OTHER = {
-    "weights": "it is of another network (its weights, or settings such as scales and views)",
-    "scenes": "it is of other scenes (another limit, every k-th, size or labels?)",
+    "weights": "it is of another network (weights, or settings such as scales, views?), or of an earlier segcertify",
+    "scenes": "it is of other scenes (another limit, every k-th, size or labels?), or of an earlier segcertify",
 }
 """What digests cannot say."""
 

@@ -1,4 +1,4 @@
-"""Interruption: a run that is asked to stop ends its step first, so that its state can be saved."""
+"""Interruption: work that is asked to stop comes to a good place first, where its state can be saved."""
 
 from __future__ import annotations
 
@@ -15,27 +15,35 @@ STOPS: dict[int, Callable[[], BaseException]] = {
 }
 """What Ctrl-C and a cluster's wish to end a job raise, once there is time for it."""
 
+USUAL = (signal.default_int_handler, signal.SIG_DFL)
+
 
 @contextmanager
 def interruption() -> Iterator[Callable[[], BaseException | None]]:
-    """A function that gives what to raise, if a signal asked to stop. A second signal does what it always does.
+    """A function that gives what to raise, if a signal asked to stop; at the end it is raised, if it was not before.
 
-    Signals that are ignored stay so; outside the main thread, where Python has none, nothing asks.
+    A second signal does what it always does. Signals that a caller handles or ignores stay so; outside the main
+    thread, where Python has none, nothing asks.
     """
     asked: list[BaseException] = []
     usual: dict[int, Any] = {}
 
+    def restore() -> None:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+
     def note(number: int, frame: FrameType | None) -> None:
         asked.append(STOPS[number]())
-        signal.signal(number, usual[number])
+        restore()
 
     if threading.current_thread() is threading.main_thread():
         handlers = {number: signal.getsignal(number) for number in STOPS}
-        usual = {number: handler for number, handler in handlers.items() if handler not in (None, signal.SIG_IGN)}
+        usual = {number: handler for number, handler in handlers.items() if handler in USUAL}
     try:
         for number in usual:
             signal.signal(number, note)
         yield lambda: asked[0] if asked else None
     finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
+        restore()
+    if asked:
+        raise asked[0]

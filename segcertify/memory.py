@@ -25,8 +25,9 @@ def as_many_as_fit(ask: Callable[[int], Answer], size: int) -> tuple[int, Answer
 
 def out_of_memory(error: Exception) -> bool:
     """Whether this is what an error says, of a GPU or of the host."""
-    return isinstance(error, RuntimeError) and (
-        isinstance(error, torch.OutOfMemoryError) or "not enough memory" in str(error)
+    words = ("not enough memory", "can't allocate memory")  # torch's, of the host
+    return isinstance(error, torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and any(each in str(error) for each in words)
     )
 
 

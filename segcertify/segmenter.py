@@ -119,19 +119,22 @@ def upsampled(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
         return logits
     if any(coarse > fine for coarse, fine in zip(logits.shape[2:], extent, strict=True)):
         raise InputError(f"logits of size {tuple(logits.shape[2:])} are finer than the input's {extent}")
-    if not _one_stride(tuple(logits.shape[2:]), extent):
+    if _classes_last(tuple(logits.shape[1:]), extent):
         raise InputError(
-            f"logits of shape {tuple(logits.shape)} are not the input's {extent} made coarser by one factor: "
-            "expected (B, classes, *components). Are the classes last, or the axes in another order?"
+            f"logits of shape {tuple(logits.shape)} seem to have their classes last: expected (B, classes, *components)"
         )
     return nn.functional.interpolate(logits.float(), size=extent, mode=mode, align_corners=False)
 
 
-def _one_stride(coarse: tuple[int, ...], fine: tuple[int, ...]) -> bool:
-    """Whether one factor takes every side of the input to that of the logits, give or take a pixel."""
-    least = max(side / (few + 1) for few, side in zip(coarse, fine, strict=True))
-    most = min(side / max(few - 1, 0.5) for few, side in zip(coarse, fine, strict=True))
-    return least <= most
+def _classes_last(shape: tuple[int, ...], extent: tuple[int, ...]) -> bool:
+    """Whether all axes but the last are the input's, made coarser by one factor, and the last ones by no strides."""
+    strides = all(
+        any(few in (side // stride, -(-side // stride)) for stride in range(1, side + 1))
+        for few, side in zip(shape[1:], extent, strict=True)
+    )
+    least = max(side / (few + 1) for few, side in zip(shape[:-1], extent, strict=True))
+    most = min(side / max(few - 1, 0.5) for few, side in zip(shape[:-1], extent, strict=True))
+    return not strides and 1 < least <= most
 
 
 def _require_layout(shape: tuple[int, ...], x: tuple[int, ...]) -> None:

@@ -40,6 +40,7 @@ def folder(tmp_path):
     (tmp_path / "my_model.py").write_text(MODEL)
     pixels = np.random.default_rng(0).integers(0, 256, (24, 32, 3), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "photo.png")
+    np.save(tmp_path / "empty.npy", np.zeros((3, 0, 8)))
     np.save(tmp_path / "cloud.npy", np.random.default_rng(0).normal(size=(40, 6)))
     return tmp_path
 
@@ -130,16 +131,33 @@ def test_certify_a_cloud(folder, options, norm):
             ["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", "1", "--channels", "a"],
             "take whole numbers",
         ),
-        (
-            ["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", "1", "--out", "photo.png/x"],
-            "cannot write to the folder",
+        *(
+            (
+                ["certify", "photo.png", "--model", "python:my_model:bright", "--sigma", "1", "--out", out],
+                "cannot write to the folder",
+            )
+            for out in ("photo.png/x", "photo.png", "x" * 300)
         ),
+        (["certify", "empty.npy", "--model", "pets", "--sigma", "1"], "x is empty"),
     ],
 )
 def test_bad_input_is_one_clear_line(folder, arguments, message):
     before = set(folder.rglob("*"))
     assert f"error: {message}" in (shown := segcertify(*arguments, folder=folder, code=2)) or message in shown
     assert {path for path in set(folder.rglob("*")) - before if "__pycache__" not in str(path)} == set()
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_a_photograph_with_a_label_is_taken_as_it_is_stored(folder, labelled):
+    exif = Image.Exif()
+    exif[0x0112] = 6  # lying on its side
+    with Image.open(folder / "photo.png") as photo:
+        photo.save(folder / "turned.png", exif=exif)
+    Image.new("L", (32, 24)).save(folder / "label.png")
+    label = ["--label", "label.png"] if labelled else []
+    segcertify("certify", "turned.png", "--model", "python:my_model:bright", "--sigma", 0.1, *label, folder=folder)
+    certificate = sc.Certificate.load(folder / "certified" / "turned" / "certificate.safetensors")
+    assert certificate.labels.shape == ((24, 32) if labelled else (32, 24))
 
 
 def test_certify_says_when_an_array_is_not_in_the_models_units(folder):

@@ -111,8 +111,17 @@ def test_logits_of_any_stride_are_upsampled(size, stride, rounds):
     assert upsampled(torch.rand(1, 4, *sides), batch).shape == (1, 4, *size)
 
 
+@pytest.mark.parametrize(
+    ("logits", "extent"),
+    [((4, 8, 8), (24, 48)), ((4, 128, 128), (480, 640)), ((4, 16, 16, 16), (16, 64, 64)), ((3, 4, 16), (12, 16))],
+)
+def test_logits_of_a_size_of_their_own_are_upsampled(logits, extent):
+    """Of models that resize inside, or have other strides along other axes."""
+    assert upsampled(torch.rand(1, *logits), torch.rand(1, 3, *extent)).shape == (1, logits[0], *extent)
+
+
 def test_coarse_logits_with_classes_last_are_refused():
-    with pytest.raises(sc.InputError, match=r"are not the input's .* made coarser by one factor"):
+    with pytest.raises(sc.InputError, match="seem to have their classes last"):
         sc.sample(lambda b: b[..., ::4, ::4].permute(0, 2, 3, 1).repeat(1, 1, 1, 4), image(), noise=NOISE)
 
 

@@ -166,6 +166,9 @@ class Stripes(nn.Module):
         torch.manual_seed(seed)
         self.normalise, self.head = Normalise([mean] * 3, [0.25] * 3), nn.Conv2d(3, 3, 1)
 
+    def extra_repr(self):
+        return f"within={object()}"  # an address in memory, another one each time
+
     def forward(self, batch):
         return self.head(self.normalise(batch))
 
@@ -232,6 +235,7 @@ def test_names_that_differ_in_a_slash_or_are_not_unicode(tmp_path):
     assert {record.id for record in records} == set(names)
     assert {record.id for record in read_records(tmp_path / "run" / "records.jsonl")} == set(names)
     assert len(list((tmp_path / "run" / "votes").iterdir())) == 4
+    assert len(list((tmp_path / "run" / "certified").glob("*.png"))) == 8  # the figure and the labels of each
 
 
 def test_a_failing_scene_loses_nothing_that_was_finished(pets, tmp_path):

@@ -63,7 +63,7 @@ def attack(
     require_loss(loss)
     for name, count in (("steps", steps), ("restarts", restarts), ("draws", draws)):
         require_integer(f"--{name}", count)
-    if radius is None and tau <= 0.5:
+    if radius is None and tau == 0.5:
         raise InputError(f"tau={tau:g} certifies no radius to attack within: give --radius, or a larger --tau")
     radius = None if radius is None else require_positive("radius", radius)
     picture, target = _read(image, label, ignore, short_side)
@@ -114,10 +114,10 @@ def _read(image: Path, label: Path | None, ignore: int, short_side: int | None) 
         raise InputError(
             f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"
         )
-    picture = read_resized(image, short_side)
+    picture = read_resized(image, short_side, upright=label is None)  # labels are of the pixels as they are stored
     if label is None:
         return picture, None
-    full, target = image_size(image, upright=True), read_label(label)
+    full, target = image_size(image), read_label(label)
     if target.shape != full:
         raise InputError(f"{label} has size {target.shape}, but the image has size {full}")
     sizes = zip(picture.shape[1:], full, strict=True)
@@ -126,18 +126,18 @@ def _read(image: Path, label: Path | None, ignore: int, short_side: int | None) 
     return picture, np.where(target == ignore, -1, target)
 
 
-def read_resized(image: Path, short_side: int | None) -> Array:
+def read_resized(image: Path, short_side: int | None, *, upright: bool = True) -> Array:
     """An image, its short side of so many pixels if asked."""
     from segcertify.data.images import image_size, read_image
 
     if not image.is_file():
         raise InputError(f"no file at {image}")
     if short_side is None:
-        return read_image(image, upright=True)
-    full = image_size(image, upright=True)
+        return read_image(image, upright=upright)
+    full = image_size(image, upright=upright)
     factor = require_integer("--short-side", short_side) / min(full)
     size = (max(1, round(full[0] * factor)), max(1, round(full[1] * factor)))
-    return read_image(image, resize=size, upright=True)
+    return read_image(image, resize=size, upright=upright)
 
 
 def _require_classes(target: IntArray, classes: int, *, label: Path | None) -> None:
@@ -153,7 +153,10 @@ def _classes(model: Segmenter, x: torch.Tensor) -> int:
     """How many classes a model gives logits of."""
     from segcertify.segmenter import answer, as_weights, is_random
 
-    output = answer(model, as_weights(model, x[None]), [0] if is_random(model) else None)
+    try:
+        output = answer(model, as_weights(model, x[None]), [0] if is_random(model) else None)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise InputError(f"the model failed on this image, {type(error).__name__}: {error}") from error
     if not output.is_floating_point() or output.ndim < 2:
         raise InputError(f"an attack follows gradients and needs logits, but the model gave {output.dtype}")
     return output.shape[1]

@@ -52,14 +52,20 @@ def read(path: Path, model: Segmenter | None, *, label: Path | None = None, igno
         normals, category = (shapes.model.normals, shapes.category or "") if shapes else (None, "")
         x, target = read_cloud(path, None if ignore is None else codes, category=category, normals=normals)
         return Input(torch.from_numpy(x), target, cloud=True)
-    array = read_input(path)
+    array = read_input(path, upright=label is None)  # labels are of the pixels as they are stored
     truth = None if label is None else _target(label, array.shape[1:], codes)
     return Input(torch.from_numpy(array), truth, cloud=False)
 
 
 def require_its_folder(votes: Path, x: torch.Tensor) -> None:
     """Refuse a folder with votes of another input: two files may share a name."""
-    if votes.is_file() and Votes.load(votes).input_digest != input_digest(x):
+    if not votes.is_file():
+        return
+    try:
+        other = Votes.load(votes).input_digest != input_digest(x)
+    except InputError as error:
+        raise InputError(f"{error}: or delete it") from None
+    if other:
         raise InputError(f"{votes.parent} holds the certificate of another input: give another --out, or delete it")
 
 

@@ -42,13 +42,13 @@ Limit = Annotated[int | None, typer.Option(help="Take at most so many scenes.")]
 
 def folder(path: Path) -> Path:
     """A folder that can be made, or an error before the long work; what writes to it makes it."""
-    missing = [each for each in (path, *path.parents) if not each.exists()]
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        for each in missing:
-            each.rmdir()
+        nearest = next(each for each in (path, *path.absolute().parents) if each.exists())
     except OSError as error:
         raise InputError(f"cannot write to the folder {path}: {error.strerror}") from None
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        reason = "may not be written to" if nearest.is_dir() else "is a file"
+        raise InputError(f"cannot write to the folder {path}: {nearest} {reason}")
     return path
 
 

@@ -130,9 +130,9 @@ def certify(
     read_in = read(input, segmenter, label=label, ignore=ignore)
     if read_in.cloud:
         chosen = _on_cloud(chosen, read_in.x, axis)
-    elif card_of(segmenter) is not None and float(read_in.x.abs().max()) > 2:
+    elif card_of(segmenter) is not None and (largest := float(read_in.x.abs().amax() if read_in.x.numel() else 0)) > 2:
         console.print(
-            f"[yellow]note:[/] {escape(str(input))} has values up to {float(read_in.x.max()):g}, but the model was "
+            f"[yellow]note:[/] {escape(str(input))} has values of size {largest:g}, but the model was "
             "trained on images in [0, 1], whose units sigma and the radius have: divide by 255?",
             soft_wrap=True,
         )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import ExifTags, Image, ImageFile, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
 from segcertify.arrays import Array
 from segcertify.data.files import find_files, read_npy
@@ -24,8 +24,18 @@ _GREY_STEP = {"L;2": 85, "L;4": 17}
 """Pillow stretches greys of 2 and 4 bits to 0 .. 255; a label must not be stretched."""
 
 
-SIDEWAYS = (5, 6, 7, 8)
-"""EXIF's orientations that swap height and width."""
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""What EXIF's orientations ask for."""
+
+SIDEWAYS = tuple(TURNS[number] for number in (5, 6, 7, 8))
 
 
 class Pair(NamedTuple):
@@ -36,12 +46,12 @@ class Pair(NamedTuple):
     label: Path
 
 
-def read_input(path: str | os.PathLike[str]) -> Array:
-    """An image as RGB (3, height, width) in [0, 1], upright, or the float array in a ``.npy`` file as it is."""
+def read_input(path: str | os.PathLike[str], *, upright: bool = True) -> Array:
+    """An image as RGB (3, height, width) in [0, 1], or the float array in a ``.npy`` file as it is."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"no file at {path}")
-    return _read_floats(path) if path.suffix == ".npy" else read_image(path, upright=True)
+    return _read_floats(path) if path.suffix == ".npy" else read_image(path, upright=upright)
 
 
 def read_image(
@@ -57,7 +67,8 @@ def read_image(
                 f"{path} has more than 8 bits a channel (mode {image.mode!r}): save it as an 8-bit image, "
                 "or as a .npy array of floats in [0, 1]"
             )
-        rgb = (ImageOps.exif_transpose(image) if upright else image).convert("RGB")
+        turn = _turn(image) if upright else None
+        rgb = (image if turn is None else image.transpose(turn)).convert("RGB")
         if resize is not None:
             rgb = rgb.resize(resize[::-1], Image.Resampling.BILINEAR)
         pixels = np.asarray(rgb, np.float32)
@@ -82,8 +93,13 @@ def read_label(path: str | os.PathLike[str]) -> npt.NDArray[np.int32]:
 def image_size(path: str | os.PathLike[str], *, upright: bool = False) -> Size:
     """Height and width from an image's header; its pixels are not read."""
     with _opened(Path(path)) as image:
-        turned = upright and image.getexif().get(ExifTags.Base.Orientation, 1) in SIDEWAYS
-        return (image.width, image.height) if turned else (image.height, image.width)
+        sideways = upright and _turn(image) in SIDEWAYS
+        return (image.width, image.height) if sideways else (image.height, image.width)
+
+
+def _turn(image: Image.Image) -> Image.Transpose | None:
+    """What brings a photograph upright, as its camera says (EXIF)."""
+    return TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
 
 
 def pair(

@@ -17,7 +17,7 @@ from segcertify.pictures import save_figure
 LOG = "log.csv"
 
 TIMES = ("seconds", "images per second")
-"""What differs from run to run; everything else is the same again after a resume."""
+"""What differs from run to run; everything else is the same again, but for one row more where a run was stopped."""
 
 
 class Journal:

@@ -6,8 +6,8 @@ import datetime
 import json
 import os
 import time
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,13 +102,15 @@ def train(
         run = _Run(model, data, recipe, out=out, here=here, graphed=graphed, progress=progress)
         others = None if validation is None else read_pool(validation, here.device, progress=run.progress)
         cuda = [here.device] if here.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=cuda):
-            measured = run.go(every, others, tensorboard=tensorboard)
-        if here.first:
-            card = _card(run.result, data, recipe, spec=spec, licence=licence, start=start, measured=measured)
-            (out / "model.md").write_text(card.markdown(), encoding="utf-8")
-            save_model(out / MODEL, run.result, card, half=half)
-            run.file.unlink(missing_ok=True)
+        alone = interruption() if here.count == 1 else nullcontext(lambda: None)  # several would wait for each other
+        with alone as asked_to_stop:
+            with torch.random.fork_rng(devices=cuda):
+                measured = run.go(every, others, tensorboard=tensorboard, asked_to_stop=asked_to_stop)
+            if here.first:
+                card = _card(run.result, data, recipe, spec=spec, licence=licence, start=start, measured=measured)
+                (out / "model.md").write_text(card.markdown(), encoding="utf-8")
+                save_model(out / MODEL, run.result, card, half=half)
+                run.file.unlink(missing_ok=True)
         here.wait()
     return out / MODEL
 
@@ -157,8 +159,13 @@ class _Run:
     def _modules(self) -> dict[str, nn.Module]:
         return {"model": self.model} | ({} if self.average is None else {"average": self.average.model})
 
-    def go(self, every: Every, others: Pool | None, *, tensorboard: bool) -> dict[str, float]:
-        """All remaining steps; returns what was measured on the other scenes at the end."""
+    def go(
+        self, every: Every, others: Pool | None, *, tensorboard: bool, asked_to_stop: Callable[[], BaseException | None]
+    ) -> dict[str, float]:
+        """All remaining steps; returns what was measured on the other scenes at the end.
+
+        Asked to stop, it ends the step, writes its row and saves; the last step it ends as always.
+        """
         recipe, here = self.recipe, self.here
         journal = Journal(self.out, start=self.done, tensorboard=tensorboard) if here.first else None
         order = batches(len(self.pool), self.share, seed=recipe.seed, start=self.done, rank=here.rank, ranks=here.count)
@@ -171,8 +178,7 @@ class _Run:
             return f"loss {row['loss']:.3g}" if row else ""
 
         bar = progress_bar(recipe.steps, f"training {self.out.name}", news=news, show=self.progress)
-        alone = interruption() if here.count == 1 else nullcontext(lambda: None)  # several would wait for each other
-        with bar as advance, alone as asked_to_stop:
+        with bar as advance, nullcontext() if journal is None else closing(journal):
             advance(self.done)
             while self.done < recipe.steps:
                 rate, losses = self._update(next(order))
@@ -180,7 +186,8 @@ class _Run:
                 self.done += 1
                 advance(1)
                 last = self.done == recipe.steps
-                if self.done % every.log == 0 or last:
+                stop = None if last else asked_to_stop()
+                if self.done % every.log == 0 or last or stop:
                     count = self.done - logged
                     row = {"step": float(self.done), "lr": rate, **self._means(totals, count)}
                     seconds = time.perf_counter() - began
@@ -191,13 +198,10 @@ class _Run:
                     if journal is not None:
                         journal.add(row)
                     totals, began, logged = {}, time.perf_counter(), self.done
-                stop = asked_to_stop()
                 if here.first and (self.done % every.save == 0 or stop) and not last:
                     resume.save(self.file, step=self.done, modules=self._modules, optimiser=self.optimiser)
-                if stop and not last:
+                if stop:
                     raise stop
-        if journal is not None:
-            journal.close()
         return measured
 
     def _update(self, indices: torch.Tensor) -> tuple[float, dict[str, torch.Tensor]]:

@@ -12,16 +12,18 @@ from segcertify import archive
 from segcertify.interruption import STOPS, interruption
 from segcertify.models.card import read_model
 from segcertify.training import loop
+from segcertify.training.journal import read_log
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 both = pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
 
 
 @pytest.fixture(autouse=True)
-def restored():
-    """However a test ends, others get the signals as they were; a second SIGTERM would end pytest."""
+def usual():
+    """However a test ends, others get the signals as they were."""
     before = {number: signal.getsignal(number) for number in STOPS}
-    signal.signal(signal.SIGTERM, lambda number, frame: (_ for _ in ()).throw(SystemExit(1)))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -52,21 +54,57 @@ def test_a_run_ends_its_step_and_goes_on_from_there(data, tmp_path, monkeypatch,
         assert caught.value.code == 143
     assert {n: signal.getsignal(n) for n in STOPS} == usual
     assert archive.read(out / "resume.safetensors", kind="training", version=1)[0]["step"] == 5
+    assert [row["step"] for row in read_log(out / "log.csv")] == [2, 4, 5]
     path = trained(data, out, quick(), model=small(seed=3))
     found, wanted = (read_model(file)[1].tensors for file in (path, whole))
     assert found.keys() == wanted.keys()
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    logs = [{row["step"]: row["loss"] for row in read_log(file.with_name("log.csv"))} for file in (path, whole)]
+    assert list(logs[0]) == [2, 4, 5, 6, 8, 10, 11]
+    assert (logs[0][5] + logs[0][6]) / 2 == pytest.approx(logs[1][6], rel=1e-6)
 
 
-@both
-def test_a_second_signal_does_not_wait(data, tmp_path, monkeypatch, number, raised):
-    with pytest.raises(raised):
-        signalled(data, tmp_path / "out", monkeypatch, number, within=5, times=2)
+def test_a_second_signal_does_not_wait(data, tmp_path, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        signalled(data, tmp_path / "out", monkeypatch, signal.SIGINT, within=5, times=2)
     assert not (tmp_path / "out" / "resume.safetensors").exists()
 
 
-def test_a_signal_in_the_last_step_changes_nothing(data, tmp_path, monkeypatch):
-    assert signalled(data, tmp_path / "out", monkeypatch, signal.SIGINT, within=11).exists()
+@both
+def test_a_signal_in_the_last_step_is_raised_when_the_model_is_written(data, tmp_path, monkeypatch, number, raised):
+    with pytest.raises(raised):
+        signalled(data, tmp_path / "out", monkeypatch, number, within=11)
+    assert (tmp_path / "out" / "model.safetensors").exists()
+    assert not (tmp_path / "out" / "resume.safetensors").exists()
+
+
+def test_what_nobody_raised_is_raised_at_the_end():
+    def work():
+        with interruption() as asked:
+            signal.raise_signal(signal.SIGINT)
+            assert isinstance(asked(), KeyboardInterrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+
+
+def test_after_the_first_signal_any_other_does_what_it_always_does():
+    def work():
+        with interruption():
+            signal.raise_signal(signal.SIGTERM)
+            assert [signal.getsignal(number) for number in STOPS] == [signal.default_int_handler, signal.SIG_DFL]
+
+    with pytest.raises(SystemExit):
+        work()
+
+
+def test_a_callers_own_handler_is_called():
+    seen = []
+    signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+    with interruption() as asked:
+        signal.raise_signal(signal.SIGTERM)
+        assert asked() is None
+    assert seen == [signal.SIGTERM]
 
 
 def test_signals_that_are_ignored_stay_so():
