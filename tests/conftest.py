@@ -1,5 +1,7 @@
 """Shared by all tests: one torch thread a process, and the one way a rate is tested."""
 
+import signal
+
 import pytest
 import torch
 from scipy.stats import binomtest
@@ -14,6 +16,16 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("cuda") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+@pytest.fixture
+def usual_signals():
+    """Ctrl-C and SIGTERM as a new process has them; however a test ends, others get them as they were."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -110,6 +110,7 @@ def test_an_interrupted_run_resumes_to_the_same_votes(tmp_path, after):
     assert same(whole, sc.sample(stripes, image(), **settings, checkpoint=path))  # a finished one returns at once
 
 
+@pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("within", [5, 8, 9, 20])
 def test_ctrl_c_loses_no_draw(tmp_path, within):
     """In batches of 4, with no other state saved: 3 first looks, 5 batches of candidates, 15 more and a check."""

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
+import torch
 
 from segcertify.audit.certificates import Audit, Options, audit_certificate
 from segcertify.certification import certify_votes
 from segcertify.configuration import Setting, configuration_of, weights_digest
 from segcertify.data import DataSet
+from segcertify.draws import input_digest
 from segcertify.errors import InputError
 from segcertify.models import with_precision
 from segcertify.segmenter import Segmenter, given
@@ -57,7 +58,7 @@ def audit_run(
     findings = []
     for scene in data:
         votes = Votes.load(files[scene.id])
-        if votes.input_digest != hashlib.sha256(np.ascontiguousarray(scene.x).tobytes()).hexdigest():
+        if votes.input_digest != input_digest(torch.from_numpy(scene.x)):
             raise InputError(f"scene {scene.id!r} is not the input that {run} certified: give the same data")
         findings.append(
             audit_certificate(

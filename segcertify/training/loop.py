@@ -184,7 +184,6 @@ class _Run:
                 rate, losses = self._update(next(order))
                 totals = {name: totals.get(name, 0) + value for name, value in losses.items()}
                 self.done += 1
-                advance(1)
                 last = self.done == recipe.steps
                 stop = None if last else asked_to_stop()
                 if self.done % every.log == 0 or last or stop:
@@ -198,6 +197,7 @@ class _Run:
                     if journal is not None:
                         journal.add(row)
                     totals, began, logged = {}, time.perf_counter(), self.done
+                advance(1)
                 if here.first and (self.done % every.save == 0 or stop) and not last:
                     resume.save(self.file, step=self.done, modules=self._modules, optimiser=self.optimiser)
                 if stop:

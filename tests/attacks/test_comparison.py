@@ -34,6 +34,9 @@ def fragile():
 def labels():
     return lambda batch: (batch.mean(1) > 0.25).long()
 
+def fails():
+    return lambda batch: batch @ batch
+
 def five():
     return lambda batch: batch.mean(1, keepdim=True).repeat(1, 5, 1, 1)
 """
@@ -182,6 +185,7 @@ def test_beyond_the_radius_nothing_is_promised(folder):
         (["--radius", "-1"], "radius must be positive, but got -1.0"),
         (["--short-side", "0"], "--short-side must be an integer not less than 1"),
         (["--tau", "0.5", "--short-side", "8"], "tau=0.5 certifies no radius to attack within: give --radius, or a"),
+        (["--non-robust", "python:models:fails", "--short-side", "16"], "the model failed on this image, RuntimeError"),
         (["--steps", "0"], "--steps must be an integer not less than 1"),
         (["--non-robust", "python:models:five", "--short-side", "16"], "--model has 2 classes and --non-robust 5"),
         (

@@ -58,6 +58,14 @@ def test_a_photograph_is_turned_as_its_camera_says(tmp_path, orientation):
     assert image_size(tmp_path / "a.png") == (5, 7)
 
 
+def test_a_photograph_whose_exif_is_damaged_elsewhere_is_turned(tmp_path):
+    """Its resolution is a word, not a number."""
+    entries = struct.pack("<HHII", 0x0112, 3, 1, 6) + struct.pack("<HHI4s", 0x011A, 2, 4, b"abc")
+    exif = b"Exif\0\0II*\0" + struct.pack("<IH", 8, 2) + entries + bytes(4)
+    write(tmp_path / "a.jpg", np.zeros((5, 7, 3), np.uint8), exif=exif)
+    assert data.read_input(tmp_path / "a.jpg").shape == (3, 7, 5)
+
+
 def test_an_image_can_be_resized(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
     x = read_image(write(tmp_path / "a.png", pixels), resize=(4, 6))

@@ -125,6 +125,13 @@ def test_a_table_runs_with_the_papers_numbers_beside(scenes, tmp_path):
     assert "| 0.25 |" in table.markdown()
 
 
+def test_tables_of_images_take_no_clouds(tmp_path):
+    clouds = load("shapes:?count=1&points=64")
+    with pytest.raises(InputError, match=r"table1 is of images, but .* holds inputs of shape \(64, 3\)"):
+        reproduce(paper_table("table1"), clouds, model=lambda scale: Grey().eval(), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_papers_numbers_show_for_its_data_sets(scenes, tmp_path):
     from dataclasses import replace
 

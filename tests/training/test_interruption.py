@@ -2,31 +2,19 @@
 
 import os
 import signal
-import threading
 
 import pytest
 import torch
 from toys import Every, quick, small, trained
 
 from segcertify import archive
-from segcertify.interruption import STOPS, interruption
+from segcertify.interruption import STOPS
 from segcertify.models.card import read_model
 from segcertify.training import loop
 from segcertify.training.journal import read_log
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
+pytestmark = pytest.mark.usefixtures("no_pictures", "usual_signals")
 both = pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
-
-
-@pytest.fixture(autouse=True)
-def usual():
-    """However a test ends, others get the signals as they were."""
-    before = {number: signal.getsignal(number) for number in STOPS}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def signalled(data, out, monkeypatch, number, *, within, times=1):
@@ -76,53 +64,3 @@ def test_a_signal_in_the_last_step_is_raised_when_the_model_is_written(data, tmp
         signalled(data, tmp_path / "out", monkeypatch, number, within=11)
     assert (tmp_path / "out" / "model.safetensors").exists()
     assert not (tmp_path / "out" / "resume.safetensors").exists()
-
-
-def test_what_nobody_raised_is_raised_at_the_end():
-    def work():
-        with interruption() as asked:
-            signal.raise_signal(signal.SIGINT)
-            assert isinstance(asked(), KeyboardInterrupt)
-
-    with pytest.raises(KeyboardInterrupt):
-        work()
-
-
-def test_after_the_first_signal_any_other_does_what_it_always_does():
-    def work():
-        with interruption():
-            signal.raise_signal(signal.SIGTERM)
-            assert [signal.getsignal(number) for number in STOPS] == [signal.default_int_handler, signal.SIG_DFL]
-
-    with pytest.raises(SystemExit):
-        work()
-
-
-def test_a_callers_own_handler_is_called():
-    seen = []
-    signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
-    with interruption() as asked:
-        signal.raise_signal(signal.SIGTERM)
-        assert asked() is None
-    assert seen == [signal.SIGTERM]
-
-
-def test_signals_that_are_ignored_stay_so():
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with interruption() as asked:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert asked() is None
-    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-
-
-def test_other_threads_are_not_asked():
-    found = []
-
-    def run():
-        with interruption() as asked:
-            found.append(asked())
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert found == [None]

@@ -210,9 +210,9 @@ def test_noise_depends_on_the_seed_and_the_process(tmp_path, monkeypatch):
     assert all((seen[a] - seen[b]).std() > 0.2 for a, b in ((0, 1), (0, 2), (1, 2)))
 
 
-@pytest.mark.parametrize(("rank", "shown"), [(0, True), (1, False)])
-def test_one_process_shows_how_far_it_is(data, tmp_path, monkeypatch, rank, shown):
-    real, calls = loop.read_pool, []
+@pytest.mark.parametrize("rank", [0, 1])
+def test_one_process_shows_how_far_it_is(data, tmp_path, monkeypatch, capsys, rank):
+    real, calls, shown = loop.read_pool, [], rank == 0
 
     def spy(data, device, *, progress):
         calls.append(progress)
@@ -222,6 +222,7 @@ def test_one_process_shows_how_far_it_is(data, tmp_path, monkeypatch, rank, show
     monkeypatch.setattr(loop, "ranks", lambda device: nullcontext(Ranks(rank, 1, torch.device("cpu"))))
     trained(data, tmp_path / "out", quick(steps=1), validation=data, progress=True)
     assert calls == [shown, shown]
+    assert ("loss " in capsys.readouterr().err) == shown
 
 
 def test_what_the_model_sees_without_noise_is_the_data(data, tmp_path):
