@@ -19,7 +19,7 @@ import torch
 
 import segcertify as sc
 from segcertify.models import HRNet, MultiScale
-from segcertify.models.hrnet import W18_SMALL_V2, W48, Architecture
+from segcertify.models.networks.hrnet import W18_SMALL_V2, W48, Architecture
 
 MODELS = {"tiny": Architecture(width=8, classes=19, blocks=1, modules=(1, 1, 1)), "w18": W18_SMALL_V2, "w48": W48}
 N, N0, PASSES = 100, 10, 10

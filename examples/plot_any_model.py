@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import segcertify as sc
-from segcertify.pictures import certified_figure, save_figure
+from segcertify.figures.image import certified_figure, save_figure
 
 
 def two_discs(size: int = 96) -> torch.Tensor:

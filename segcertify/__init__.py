@@ -17,12 +17,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from segcertify import attacks as attacks
     from segcertify import audit as audit
-    from segcertify import cohen as cohen
     from segcertify import data as data
     from segcertify import metrics as metrics
     from segcertify import models as models
     from segcertify import training as training
-    from segcertify.baselines import joint_class as joint_class
     from segcertify.certificate import ABSTAIN as ABSTAIN
     from segcertify.certificate import Certificate as Certificate
     from segcertify.certification import certify_votes as certify_votes
@@ -36,8 +34,10 @@ if TYPE_CHECKING:
     from segcertify.noise import Rotation as Rotation
     from segcertify.noise import Uniform as Uniform
     from segcertify.noise import scale_for as scale_for
-    from segcertify.sampler import certify as certify
-    from segcertify.sampler import sample as sample
+    from segcertify.sampling import cohen as cohen
+    from segcertify.sampling.baselines import joint_class as joint_class
+    from segcertify.sampling.sampler import certify as certify
+    from segcertify.sampling.sampler import sample as sample
     from segcertify.stats.planning import plan as plan
     from segcertify.votes import Votes as Votes
 
@@ -47,13 +47,15 @@ _HOME = {
     "certification": ("certify_votes", "indiv_class", "radius_map"),
     "stats.planning": ("plan",),
     "noise": ("AxisRotation", "Gaussian", "Laplace", "Rotation", "Uniform", "scale_for"),
-    "sampler": ("certify", "sample"),
-    "baselines": ("joint_class",),
+    "sampling.sampler": ("certify", "sample"),
+    "sampling.baselines": ("joint_class",),
     "evaluation": ("evaluate",),
     "errors": ("InputError",),
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("attacks", "audit", "cohen", "data", "metrics", "models", "training")
+_MODULES = {name: name for name in ("attacks", "audit", "data", "metrics", "models", "training")} | {
+    "cohen": "sampling.cohen"
+}
 
 __all__ = ["__version__", *_NAMES, *_MODULES]  # noqa: PLE0604
 
@@ -62,7 +64,7 @@ def __getattr__(name: str) -> Any:
     if name in _NAMES:
         value = getattr(importlib.import_module(f"segcertify.{_NAMES[name]}"), name)
     elif name in _MODULES:
-        value = importlib.import_module(f"segcertify.{name}")
+        value = importlib.import_module(f"segcertify.{_MODULES[name]}")
     else:
         raise AttributeError(f"module 'segcertify' has no attribute {name!r}")
     globals()[name] = value

@@ -9,11 +9,11 @@ from typing import get_args
 
 import numpy as np
 
-from segcertify import archive
 from segcertify.arrays import BoolArray, IntArray
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise, from_plain, to_plain
 from segcertify.stats.correction import PROCEDURES, Guarantee
+from segcertify.storage import archive
 
 ABSTAIN = -1
 """The label of a component about which nothing is claimed."""

@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from segcertify import archive
 from segcertify.arrays import Array, BoolArray, Histogram, IntArray
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import Noise, from_plain, require_noise, to_plain
+from segcertify.storage import archive
 
 Interval = tuple[int, int]
 

@@ -32,3 +32,18 @@ def usual_signals():
 def rate_exceeds():
     """Whether ``failures`` of ``runs`` show a true rate above ``alpha`` (wrongly so with probability 1e-6)."""
     return lambda failures, runs, alpha: binomtest(failures, runs, alpha, alternative="greater").pvalue < FALSE_ALARM
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A tiny data set of images, to train on."""
+    from toys import load
+
+    return load(tmp_path / "toys")
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """A training run that draws no pictures: they have tests of their own, and take longer than a run."""
+    monkeypatch.setattr("segcertify.training.log.loss_figure", lambda rows, title: None)
+    monkeypatch.setattr("segcertify.training.log.save_figure", lambda figure, path: path.touch())

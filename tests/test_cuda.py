@@ -7,7 +7,7 @@ from scipy.stats import kstest, laplace, norm, uniform
 from torch import nn
 
 import segcertify as sc
-from segcertify.streams import DrawStream
+from segcertify.sampling.streams import DrawStream
 
 pytestmark = pytest.mark.cuda
 
@@ -144,7 +144,7 @@ def test_full_size_frames():
 def test_models_on_the_gpu(tmp_path):
     """HRNet, scales, bf16 and an exported program give the votes of the plain model, but for a few near ties."""
     from segcertify.models import MultiScale, load, with_precision
-    from segcertify.models.hrnet import Architecture, HRNet
+    from segcertify.models.networks.hrnet import Architecture, HRNet
 
     torch.manual_seed(0)
     model = HRNet(Architecture(width=8, classes=5, blocks=1, modules=(1, 1, 1))).eval()
@@ -207,7 +207,7 @@ def test_a_replayed_training_step_is_a_plain_one(name):
 def test_training_on_the_gpu_is_resumed_and_leaves_its_seed_alone(tmp_path, how):
     image = pytest.importorskip("PIL.Image")
     from segcertify.training import Every, Recipe, loop, train
-    from segcertify.training.journal import read_log
+    from segcertify.training.log import read_log
 
     for i in range(4):
         label = np.kron(np.random.default_rng(i).integers(0, 3, (5, 6)), np.ones((8, 8), int))

@@ -9,12 +9,13 @@ import torch
 
 from segcertify.arrays import Array, IntArray
 from segcertify.attacks.balls import L2
-from segcertify.attacks.shifts import pgd
+from segcertify.attacks.projected_gradient import pgd
 from segcertify.attacks.smoothed import Recount, attack_smoothed, recount
 from segcertify.certificate import Certificate
 from segcertify.errors import InputError, require_positive
 from segcertify.progress import Advance
-from segcertify.segmenter import Segmenter, base_labels
+from segcertify.records.settings import smoothed_steps
+from segcertify.sampling.segmenter import Segmenter, base_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +122,3 @@ def attack_base(
         model, x[None], labels, L2(radius), valid=labels >= 0, steps=steps, loss=loss, restarts=restarts, seed=seed,
         progress=progress,
     ).x[0]  # fmt: skip
-
-
-def smoothed_steps(steps: int) -> int:
-    """The steps of the attack on the smoothed model, each of which asks many draws."""
-    return max(1, steps // 5)

@@ -7,7 +7,8 @@ from typing import Protocol
 import torch
 from torch.nn.functional import cosine_similarity, cross_entropy, one_hot
 
-from segcertify.errors import InputError
+from segcertify.records.settings import LOSSES as NAMES
+from segcertify.records.settings import require_loss_name
 
 
 class Loss(Protocol):
@@ -38,14 +39,12 @@ def cospgd(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, *, d
     return _mean(cross_entropy(logits, labels, reduction="none") * weight, valid)
 
 
-LOSSES: dict[str, Loss] = {"cross-entropy": mean_cross_entropy, "segpgd": segpgd, "cospgd": cospgd}
+LOSSES: dict[str, Loss] = dict(zip(NAMES, (mean_cross_entropy, segpgd, cospgd), strict=True))
 
 
 def require_loss(name: str) -> Loss:
     """A loss by name."""
-    if name not in LOSSES:
-        raise InputError(f"unknown loss {name!r} for an attack: use {', '.join(LOSSES)}")
-    return LOSSES[name]
+    return LOSSES[require_loss_name(name)]
 
 
 def _mean(values: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:

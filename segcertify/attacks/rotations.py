@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import torch
 
-from segcertify.attacks.ascent import Attack, ascend
 from segcertify.attacks.balls import L2
+from segcertify.attacks.gradient_ascent import Attack, ascend
 from segcertify.errors import InputError, require_positive
 from segcertify.noise import Stream
 from segcertify.noise.rotation import AXES, turned_vectors
 from segcertify.progress import Advance
-from segcertify.segmenter import Segmenter
+from segcertify.sampling.segmenter import Segmenter
 
 Axis = str | tuple[float, ...]
 

@@ -10,18 +10,18 @@ import torch
 from scipy.stats import binom
 
 from segcertify.arrays import IntArray
-from segcertify.attacks.ascent import Attack, Threat, ascend
 from segcertify.attacks.balls import Restricted, ball_of
+from segcertify.attacks.gradient_ascent import Attack, Threat, ascend
+from segcertify.attacks.projected_gradient import Box, Shifts, require_box
 from segcertify.attacks.rotations import Turns
-from segcertify.attacks.shifts import Box, Shifts, require_box
 from segcertify.certificate import Certificate
-from segcertify.draws import Draws, Input, working_device
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import AxisRotation, Gaussian, Noise, Rotation
 from segcertify.progress import Advance, progress_bar
-from segcertify.sampler import Sampler
-from segcertify.segmenter import Segmenter
-from segcertify.streams import DrawStream
+from segcertify.sampling.draws import Draws, Input, working_device
+from segcertify.sampling.sampler import Sampler
+from segcertify.sampling.segmenter import Segmenter
+from segcertify.sampling.streams import DrawStream
 
 
 def attack_smoothed(

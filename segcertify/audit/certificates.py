@@ -16,15 +16,15 @@ import numpy as np
 import torch
 
 from segcertify.arrays import BoolArray, IntArray
-from segcertify.attacks.ascent import Threat, ascend
+from segcertify.attacks.gradient_ascent import Threat, ascend
 from segcertify.attacks.smoothed import attack_smoothed, threat_of
 from segcertify.certificate import ABSTAIN, Certificate
-from segcertify.draws import Draws, Input, working_device
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.progress import Advance, progress_bar
-from segcertify.segmenter import Segmenter
+from segcertify.sampling.draws import Draws, Input, working_device
+from segcertify.sampling.segmenter import Segmenter
+from segcertify.sampling.streams import DrawStream
 from segcertify.stats.binomial import p_values
-from segcertify.streams import DrawStream
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,13 @@ import torch
 
 from segcertify.audit.certificates import Audit, Options, audit_certificate
 from segcertify.certification import certify_votes
-from segcertify.configuration import Setting, configuration_of, weights_digest
 from segcertify.data import DataSet
-from segcertify.draws import input_digest
 from segcertify.errors import InputError
 from segcertify.models import with_precision
-from segcertify.segmenter import Segmenter, given
+from segcertify.models.identity import weights_digest
+from segcertify.records import Setting, configuration_of
+from segcertify.sampling.draws import input_digest
+from segcertify.sampling.segmenter import Segmenter, given
 from segcertify.votes import Votes
 
 NO_WEIGHTS = hashlib.sha256().hexdigest()[:16]

@@ -15,11 +15,11 @@ from scipy import special, stats
 
 from segcertify.arrays import FloatArray
 from segcertify.audit.scores import FEWEST_ENTRIES, scores_of
-from segcertify.draws import require_device, working_device
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
-from segcertify.segmenter import Segmenter, as_weights, is_random, predict
-from segcertify.streams import DrawStream, Phase
+from segcertify.sampling.draws import require_device, working_device
+from segcertify.sampling.segmenter import Segmenter, as_weights, is_random, predict
+from segcertify.sampling.streams import DrawStream, Phase
 
 Draw = Callable[[torch.Tensor, Phase, Sequence[int]], torch.Tensor]
 """From an input, "candidate" (n0) or "agree" (n), and the draws' indices to noisy copies (B, *x.shape)."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from segcertify.arrays import Array, IntArray
     from segcertify.attacks.comparison import Comparison
     from segcertify.report.table import Table
-    from segcertify.segmenter import Segmenter
+    from segcertify.sampling.segmenter import Segmenter
 
 
 def attack(
@@ -55,10 +55,10 @@ def attack(
 
     from segcertify.attacks.comparison import compare
     from segcertify.attacks.losses import require_loss
-    from segcertify.attacks.picture import attack_figure
+    from segcertify.figures.attack import attack_figure
+    from segcertify.figures.image import save_figure
     from segcertify.models import card_of
-    from segcertify.pictures import save_figure
-    from segcertify.sampler import certify
+    from segcertify.sampling.sampler import certify
 
     require_loss(loss)
     for name, count in (("steps", steps), ("restarts", restarts), ("draws", draws)):
@@ -108,7 +108,7 @@ def _read(image: Path, label: Path | None, ignore: int, short_side: int | None) 
     """The image and its ground truth, -1 where ignored, both resized if asked (labels to the nearest)."""
     import numpy as np
 
-    from segcertify.data.images import image_size, read_label
+    from segcertify.data.images.reading import image_size, read_label
 
     if image.suffix.lower() in (".npy", ".txt", ".ply"):
         raise InputError(
@@ -128,7 +128,7 @@ def _read(image: Path, label: Path | None, ignore: int, short_side: int | None) 
 
 def read_resized(image: Path, short_side: int | None, *, upright: bool = True) -> Array:
     """An image, its short side of so many pixels if asked."""
-    from segcertify.data.images import image_size, read_image
+    from segcertify.data.images.reading import image_size, read_image
 
     if not image.is_file():
         raise InputError(f"no file at {image}")
@@ -151,7 +151,7 @@ def _require_classes(target: IntArray, classes: int, *, label: Path | None) -> N
 
 def _classes(model: Segmenter, x: torch.Tensor) -> int:
     """How many classes a model gives logits of."""
-    from segcertify.segmenter import answer, as_weights, is_random
+    from segcertify.sampling.segmenter import answer, as_weights, is_random
 
     try:
         output = answer(model, as_weights(model, x[None]), [0] if is_random(model) else None)

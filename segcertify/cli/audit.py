@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from segcertify.audit import Audit, Finding, SamplerFinding
     from segcertify.audit.certificates import Options
     from segcertify.report.table import Table
-    from segcertify.segmenter import Segmenter
+    from segcertify.sampling.segmenter import Segmenter
 
 NOISES: tuple[Noise, ...] = (Gaussian(0.25), Laplace(0.25), Uniform(0.5), AxisRotation(0.25), Rotation(0.25))
 """What --sampler looks at when no certificate names a noise."""

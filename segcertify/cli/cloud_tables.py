@@ -107,7 +107,7 @@ def _clouds(spec: str, *, normals: bool, every: int, limit: int | None) -> DataS
 
 def _figure(table: CloudTable, out: Path, models: list[str]) -> Path:
     """All models' curves in one figure."""
-    from segcertify.pictures import save_figure
+    from segcertify.figures.image import save_figure
     from segcertify.report.figures import radius_figure
     from segcertify.report.run import read_run
     from segcertify.reproduce.cloud_tables import folder_of

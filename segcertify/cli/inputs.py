@@ -11,18 +11,18 @@ from torch import nn
 
 from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate
-from segcertify.cloud_pictures import cloud_figure, save_view
 from segcertify.data import read_input, read_label
-from segcertify.data.cloudset import read_cloud
-from segcertify.data.codes import IGNORE, decode
+from segcertify.data.clouds.cloudset import read_cloud
+from segcertify.data.clouds.points import form
 from segcertify.data.colours import part_colours
-from segcertify.data.points import form
-from segcertify.draws import input_digest
+from segcertify.data.label_codes import IGNORE, decode
 from segcertify.errors import InputError
+from segcertify.figures.cloud import cloud_figure, save_view
+from segcertify.figures.image import Colours, certified_figure, save_figure, save_labels
+from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.models import PartSegmenter, card_of
-from segcertify.parts import CATEGORIES, PART_NAMES
-from segcertify.pictures import Colours, certified_figure, save_figure, save_labels
-from segcertify.segmenter import LARGEST_LABEL, Segmenter, base_labels
+from segcertify.sampling.draws import input_digest
+from segcertify.sampling.segmenter import LARGEST_LABEL, Segmenter, base_labels
 from segcertify.votes import Votes
 
 CLOUDS = (".txt", ".ply")

@@ -12,7 +12,7 @@ import typer
 from segcertify.errors import InputError
 
 if TYPE_CHECKING:
-    from segcertify.segmenter import Segmenter
+    from segcertify.sampling.segmenter import Segmenter
 
 Tau = Annotated[float, typer.Option(help="Threshold in [0.5, 1) on a label's probability; sets the radius.")]
 Alpha = Annotated[float, typer.Option(help="Allowed probability of any false certificate.")]
@@ -56,7 +56,7 @@ def chosen_device(device: str | None) -> str:
     """The device asked for, checked, else CUDA where there is one."""
     import torch
 
-    from segcertify.draws import require_device
+    from segcertify.sampling.draws import require_device
 
     return str(require_device(device or ("cuda" if torch.cuda.is_available() else "cpu")))
 

@@ -29,7 +29,7 @@ from segcertify.errors import InputError
 
 if TYPE_CHECKING:
     from segcertify.reproduce.training import Claim
-    from segcertify.segmenter import Segmenter
+    from segcertify.sampling.segmenter import Segmenter
 
 app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments again.")
 
@@ -254,7 +254,7 @@ def _table(name: str) -> Callable[..., None]:
         out: Annotated[Path | None, typer.Option(help="Folder of the runs; the same command resumes them.")] = None,
     ) -> None:
         from segcertify.data import load
-        from segcertify.pictures import save_figure
+        from segcertify.figures.image import save_figure
         from segcertify.report.figures import radius_figure
         from segcertify.report.run import read_run
         from segcertify.reproduce.tables import EVERY, paper_table, reproduce

@@ -26,7 +26,7 @@ from segcertify.cli.printing import console, escape, print_files, print_table, r
 from segcertify.errors import InputError
 
 if TYPE_CHECKING:
-    from segcertify.evaluation import Attacker, Setting
+    from segcertify.evaluation import AttackSettings, Setting
 
 
 def evaluate(
@@ -123,7 +123,7 @@ def report(
     run: Annotated[Path, typer.Argument(help="The folder of an evaluation.")],
 ) -> None:
     """Tables (Markdown, LaTeX, CSV) and figures of an evaluation, finished or not."""
-    from segcertify.pictures import save_figure
+    from segcertify.figures.image import save_figure
     from segcertify.report.figures import attacked_figure, radius_figure
     from segcertify.report.run import read_run
 
@@ -152,9 +152,9 @@ def _attacker(
     steps: int | None,
     restarts: int | None,
     smoothed: int | None,
-) -> Attacker | None:
+) -> AttackSettings | None:
     """The attacker that the options describe; None where there is none."""
-    from segcertify.evaluation import Attacker
+    from segcertify.evaluation import AttackSettings
 
     if loss is None:
         given = {"--attack-radius": radii, "--attack-steps": steps}
@@ -163,8 +163,8 @@ def _attacker(
         if alone:
             raise InputError(f"{alone[0]} is for an attack, but there is none: add --attack cross-entropy")
         return None
-    default = Attacker()
-    return Attacker(
+    default = AttackSettings()
+    return AttackSettings(
         loss,
         tuple(radii or ()),
         steps=default.steps if steps is None else steps,

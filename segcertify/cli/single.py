@@ -29,8 +29,8 @@ from segcertify.cli.options import (
 )
 from segcertify.cli.printing import console, escape, print_certificate, print_files, print_rows, print_table, resumable
 from segcertify.errors import InputError
+from segcertify.metrics.shapenet import CATEGORIES
 from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform, scale_for
-from segcertify.parts import CATEGORIES
 
 if TYPE_CHECKING:
     import torch
@@ -63,7 +63,7 @@ def demo(
     start = time.perf_counter()
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that sleep, not spin: much faster on a busy CPU
     from segcertify.demo import run
-    from segcertify.models.part_segmenter import category_name
+    from segcertify.models.wrappers.part_segmenter import category_name
 
     category = None if shape is None else category_name(shape)
     name = "demo" if category is None else f"demo-{category.lower()}"
@@ -120,7 +120,7 @@ def certify(
     """Certify one input: writes votes, certificate and, for images and clouds, pictures. Run again to resume."""
     from segcertify.cli.inputs import draw, read, require_its_folder
     from segcertify.models import card_of
-    from segcertify.sampler import certify
+    from segcertify.sampling.sampler import certify
 
     chosen = _noise(noise, sigma, channels, axis)
     if not input.is_file():

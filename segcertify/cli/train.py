@@ -72,10 +72,10 @@ def train(
     import torch
 
     from segcertify.data import load, mixture
-    from segcertify.draws import require_device
     from segcertify.models import new, start_from
     from segcertify.models.families import with_weights
-    from segcertify.models.start import described
+    from segcertify.models.initial_weights import described
+    from segcertify.sampling.draws import require_device
     from segcertify.training import Every, Recipe, train
 
     recipe = Recipe(**settings | {name: tuple(settings[name]) for name in ("sigma", "crop", "scale")})
@@ -130,7 +130,7 @@ def join(
 ) -> None:
     """Make one model of several, the mean of their logits: noise moves it less than any of them."""
     from segcertify.models import View, join
-    from segcertify.models.trained import beside
+    from segcertify.models.saved import beside
 
     path = join([_file(model) for model in models], out, views=[View.parse(text) for text in view or ["1"]], half=half)
     console.print(f"joined: use it as [bold]trained:{escape(str(path))}[/]", soft_wrap=True)

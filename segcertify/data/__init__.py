@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from segcertify.data import camvid, cityscapes, clouds, folder, pascal_context, pets, shapenet, shapes
-from segcertify.data.cloudset import CloudSet
+from segcertify.data import shapes
+from segcertify.data.clouds.cloudset import CloudSet
 from segcertify.data.dataset import DataSet
-from segcertify.data.images import read_input, read_label
-from segcertify.data.imageset import ImageSet
+from segcertify.data.images.imageset import ImageSet
+from segcertify.data.images.reading import read_input, read_label
 from segcertify.data.mixture import mixture
 from segcertify.data.scene import Scene
+from segcertify.data.sets import camvid, cityscapes, cloud_folder, image_folder, pascal_context, pets, shapenet
 from segcertify.data.spec import AVAILABLE, CATEGORY, NORMALS, POINTS, Source, parse
 from segcertify.errors import InputError
 
@@ -19,11 +20,11 @@ DATA_SETS: dict[str, Source] = {
     "pascal-context": Source(pascal_context.load),
     "camvid": Source(camvid.load),
     "pets": Source(pets.load),
-    "folder": Source(folder.load),
+    "folder": Source(image_folder.load),
     "shapenet": Source(
         shapenet.load, {"category": CATEGORY, "normals": NORMALS, "points": POINTS, "available": AVAILABLE}
     ),
-    "clouds": Source(clouds.load, {"normals": NORMALS, "points": POINTS}),
+    "clouds": Source(cloud_folder.load, {"normals": NORMALS, "points": POINTS}),
     "shapes": Source(shapes.load, shapes.OPTIONS, folder=False),
 }
 

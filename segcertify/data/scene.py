@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from segcertify.arrays import BoolArray
-from segcertify.data.codes import Target
+from segcertify.data.label_codes import Target
 from segcertify.errors import InputError
 
 

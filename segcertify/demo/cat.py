@@ -10,13 +10,13 @@ import torch
 
 from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate, radius_text
-from segcertify.data.images import read_image
-from segcertify.demo.picture import steps_figure
+from segcertify.data.images.reading import read_image
+from segcertify.figures.image import save_figure
+from segcertify.figures.steps import steps_figure
 from segcertify.models import card_of, load
 from segcertify.noise import Gaussian
-from segcertify.pictures import save_figure
-from segcertify.segmenter import predict
-from segcertify.streams import DrawStream
+from segcertify.sampling.segmenter import predict
+from segcertify.sampling.streams import DrawStream
 
 SIZE = (160, 241)
 """Height and width of the photograph that is certified: `pets` was trained with short sides of about 160 pixels."""

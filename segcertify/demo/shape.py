@@ -10,11 +10,11 @@ import torch
 
 from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate, radius_text
-from segcertify.cloud_pictures import cloud_figure, save_view
 from segcertify.data import shapes
+from segcertify.figures.cloud import cloud_figure, save_view
+from segcertify.figures.image import save_figure
 from segcertify.models import load
 from segcertify.noise import Gaussian
-from segcertify.pictures import save_figure
 
 SEED = 2021
 """Of the shapes: `parts` was trained on those of seed 0."""

@@ -1,22 +1,22 @@
 """Models: `load` turns a spec such as ``hrnet:FILE?scale=0.25`` into a segmenter; the rest builds one in Python."""
 
-from segcertify.models.adapters import adapt
 from segcertify.models.card import Card, card_of, read_card, save_model
-from segcertify.models.checkpoint import load_state
-from segcertify.models.ensemble import Ensemble, View
-from segcertify.models.exported import load_pt2, load_torchscript
 from segcertify.models.families import new
-from segcertify.models.hrnet import HRNet, load_hrnet
-from segcertify.models.huggingface import load_huggingface
-from segcertify.models.lite import Lite
-from segcertify.models.multiscale import MultiScale
-from segcertify.models.onnx import load_onnx
-from segcertify.models.part_segmenter import PartSegmenter
-from segcertify.models.pointnet2 import PointNet2, load_pointnet2
-from segcertify.models.precision import with_precision
-from segcertify.models.spec import load
-from segcertify.models.start import start_from
-from segcertify.models.trained import bundled, join, load_bundled, load_trained
+from segcertify.models.formats.exported import load_pt2, load_torchscript
+from segcertify.models.formats.huggingface import load_huggingface
+from segcertify.models.formats.onnx import load_onnx
+from segcertify.models.formats.weights import load_state
+from segcertify.models.initial_weights import start_from
+from segcertify.models.loading import load
+from segcertify.models.networks.hrnet import HRNet, load_hrnet
+from segcertify.models.networks.lite import Lite
+from segcertify.models.networks.pointnet2 import PointNet2, load_pointnet2
+from segcertify.models.saved import bundled, join, load_bundled, load_trained
+from segcertify.models.wrappers.adapters import adapt
+from segcertify.models.wrappers.ensemble import Ensemble, View
+from segcertify.models.wrappers.multiscale import MultiScale
+from segcertify.models.wrappers.part_segmenter import PartSegmenter
+from segcertify.models.wrappers.precision import with_precision
 
 __all__ = [
     "Card",

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from segcertify import archive
 from segcertify.arrays import Array
 from segcertify.errors import InputError, require_finite, require_integer
-from segcertify.models.checkpoint import State
 from segcertify.models.families import describe, with_weights
+from segcertify.models.formats.weights import State
+from segcertify.storage import archive
 
 _KIND, _VERSION = "model", 1
 

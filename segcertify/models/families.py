@@ -12,14 +12,14 @@ from typing import Any
 from torch import nn
 
 from segcertify.errors import InputError, require_integer
-from segcertify.models.ensemble import LARGEST as LARGEST_ENSEMBLE
-from segcertify.models.ensemble import Ensemble, View
-from segcertify.models.factory import make
-from segcertify.models.hrnet import W18_SMALL_V2, W48, Architecture, HRNet
-from segcertify.models.lite import Lite
-from segcertify.models.normalisation import Normalise
+from segcertify.models.formats.python_factory import make
+from segcertify.models.networks.hrnet import W18_SMALL_V2, W48, Architecture, HRNet
+from segcertify.models.networks.lite import Lite
+from segcertify.models.networks.pointnet2 import PointNet2, flag
 from segcertify.models.options import NORMALISATION, Options, integer, options_of, parts, plain
-from segcertify.models.pointnet2 import PointNet2, flag
+from segcertify.models.wrappers.ensemble import LARGEST as LARGEST_ENSEMBLE
+from segcertify.models.wrappers.ensemble import Ensemble, View
+from segcertify.models.wrappers.normalisation import Normalise
 
 HRNETS = {"w48": W48, "w18": replace(W48, width=18), "w18-small-v2": W18_SMALL_V2}
 LARGEST = 10_000

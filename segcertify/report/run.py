@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from segcertify.configuration import NOISES, configuration_of
-from segcertify.records import Record, read_records
+from segcertify.evaluation.noises import NOISES
+from segcertify.records import Record, configuration_of, read_records
 from segcertify.report.attacked import Standing, attacked_table, standings
 from segcertify.report.summary import (
     Curve,
@@ -38,7 +38,7 @@ class Run:
 
     @property
     def noise(self) -> str:
-        """The noise's name, a key of `segcertify.configuration.NOISES` or a function's."""
+        """The noise's name, a key of `segcertify.evaluation.noises.NOISES` or a function's."""
         return str(self.configuration["noise"])
 
     @cached_property

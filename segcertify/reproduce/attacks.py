@@ -16,20 +16,22 @@ from typing import Any
 import numpy as np
 import torch
 
-from segcertify import __version__, archive, metrics
+from segcertify import __version__, metrics
 from segcertify.arrays import IntArray
-from segcertify.attacks.comparison import Comparison, attack_base, compare, smoothed_steps
-from segcertify.attacks.picture import Row, jpeg, rows_figure
+from segcertify.attacks.comparison import Comparison, attack_base, compare
 from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError, require_integer, require_positive
+from segcertify.figures.attack import Row, jpeg, rows_figure
 from segcertify.models import card_of
-from segcertify.models.start import described
+from segcertify.models.initial_weights import described
 from segcertify.noise import Gaussian
 from segcertify.progress import Advance, progress_bar
+from segcertify.records.settings import smoothed_steps
 from segcertify.reproduce.attack_results import SECTIONS, Example, Results, Under
 from segcertify.reproduce.bundled import ALPHA, N0, SETTINGS
-from segcertify.sampler import certify
-from segcertify.segmenter import Segmenter, base_labels
+from segcertify.sampling.sampler import certify
+from segcertify.sampling.segmenter import Segmenter, base_labels
+from segcertify.storage import archive
 
 CLAIM = SETTINGS[0]
 """What is certified: sigma = 0.25, n = 100, tau = 0.75, as in the paper's Figure 1."""

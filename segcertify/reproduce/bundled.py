@@ -13,13 +13,13 @@ import torch
 from segcertify import __version__
 from segcertify.certificate import radius_text
 from segcertify.data import DataSet
-from segcertify.draws import require_device
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
 from segcertify.models import Card, PartSegmenter, bundled, card_of, load
 from segcertify.report.run import read_run
 from segcertify.report.table import Table
 from segcertify.reproduce import bundled_clouds
+from segcertify.sampling.draws import require_device
 
 SETTINGS = (Setting(0.25, 100, 0.75), Setting(0.25, 300, 0.90), Setting(0.25, 500, 0.95))
 """The paper's three claims on images [Fischer2021, extended Table 1]."""

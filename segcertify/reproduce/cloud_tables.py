@@ -11,7 +11,6 @@ import torch
 
 from segcertify.certificate import radius_text
 from segcertify.data import DataSet
-from segcertify.draws import working_device
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
 from segcertify.noise import Noise
@@ -21,7 +20,8 @@ from segcertify.report.summary import Row
 from segcertify.report.table import Table
 from segcertify.reproduce.axis_angle import CAVEAT, UnprovenAxisAngle
 from segcertify.reproduce.tables import read_numbers
-from segcertify.segmenter import Segmenter, base_labels, given
+from segcertify.sampling.draws import working_device
+from segcertify.sampling.segmenter import Segmenter, base_labels, given
 
 NAMES = ("table2", "table2-bonferroni", "tau-sweep-clouds", "rotation")
 EVERY, LIMIT = 28, 100

@@ -16,7 +16,7 @@ from segcertify.evaluation import Setting, evaluate
 from segcertify.report.run import read_run
 from segcertify.report.summary import Row
 from segcertify.report.table import Table
-from segcertify.segmenter import Segmenter
+from segcertify.sampling.segmenter import Segmenter
 
 NAMES = ("table1", "table1-extended", "bonferroni", "consistency", "tau-sweep")
 EVERY = {"cityscapes": 5, "pascal-context": 51}

@@ -23,7 +23,7 @@ from segcertify.evaluation import Setting, evaluate
 from segcertify.models import load as load_model
 from segcertify.models import new, start_from
 from segcertify.models.families import with_weights
-from segcertify.models.start import described
+from segcertify.models.initial_weights import described
 from segcertify.report.run import read_run
 from segcertify.report.summary import Row
 from segcertify.reproduce.training_results import Fold, Result, Results

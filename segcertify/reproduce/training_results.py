@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from segcertify.certificate import radius_text
 from segcertify.errors import InputError
-from segcertify.pictures import save_figure
+from segcertify.figures.image import save_figure
 from segcertify.report.figures import COLOURS
 from segcertify.report.table import Table
 

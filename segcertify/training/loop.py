@@ -17,26 +17,26 @@ import torch
 from torch import nn
 
 from segcertify import __version__
-from segcertify.archive import require_writable
 from segcertify.data import DataSet
+from segcertify.data.clouds.augmentation import turn
+from segcertify.data.images.augmentation import augment
 from segcertify.errors import InputError, require_integer
-from segcertify.interruption import interruption
 from segcertify.models.card import Card, save_model
 from segcertify.models.families import describe
 from segcertify.progress import progress_bar
-from segcertify.segmenter import upsampled
-from segcertify.training import resume
-from segcertify.training.augmentation import augment
+from segcertify.sampling.segmenter import upsampled
+from segcertify.storage.archive import require_writable
+from segcertify.storage.interruption import interruption
+from segcertify.training import state
 from segcertify.training.average import Average
-from segcertify.training.journal import LOG, Journal, read_log, require_tensorboard
-from segcertify.training.measure import measure
+from segcertify.training.distributed import Ranks, ranks
+from segcertify.training.log import LOG, Journal, read_log, require_tensorboard
 from segcertify.training.objectives import PixelLoss, objective
+from segcertify.training.optimisation import optimiser, set_rate
 from segcertify.training.pool import CloudPool, Pool, batches, frequencies, read_pool, with_category
-from segcertify.training.ranks import Ranks, ranks
 from segcertify.training.recipe import Recipe
-from segcertify.training.schedule import optimiser, set_rate
 from segcertify.training.step import Step
-from segcertify.training.turning import turn
+from segcertify.training.validation import measure
 
 MODEL, RECIPE, STATE = "model.safetensors", "recipe.json", "resume.safetensors"
 """The files in a run's folder: the finished model, the settings, the state of an unfinished run."""
@@ -139,7 +139,7 @@ class _Run:
         self.file = out / STATE
         self.done = 0
         if self.file.exists():
-            self.done = resume.load(self.file, modules=self._modules, optimiser=self.optimiser)
+            self.done = state.load(self.file, modules=self._modules, optimiser=self.optimiser)
         if graphed is None:
             graphed = here.device.type == "cuda" and here.count == 1 and getattr(model, "graphable", True)
         loss = PixelLoss(_class_weights(self.pool, recipe), recipe.ohem)
@@ -199,7 +199,7 @@ class _Run:
                     totals, began, logged = {}, time.perf_counter(), self.done
                 advance(1)
                 if here.first and (self.done % every.save == 0 or stop) and not last:
-                    resume.save(self.file, step=self.done, modules=self._modules, optimiser=self.optimiser)
+                    state.save(self.file, step=self.done, modules=self._modules, optimiser=self.optimiser)
                 if stop:
                     raise stop
         return measured

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, log_softmax
 
-from segcertify.segmenter import upsampled
+from segcertify.sampling.segmenter import upsampled
 from segcertify.training.pool import IGNORE
 from segcertify.training.recipe import Recipe
 

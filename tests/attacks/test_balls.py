@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 
 from segcertify import InputError
 from segcertify.attacks.balls import L1, L2, Linf, Restricted, ball_of
-from segcertify.attacks.shifts import Shifts
-from segcertify.streams import DrawStream
+from segcertify.attacks.projected_gradient import Shifts
+from segcertify.sampling.streams import DrawStream
 
 BALLS = (L2, Linf, L1)
 every = pytest.mark.parametrize("ball", BALLS)

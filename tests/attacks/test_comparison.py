@@ -12,9 +12,9 @@ from PIL import Image
 
 import segcertify as sc
 from segcertify.attacks.comparison import compare
-from segcertify.attacks.picture import attack_figure
 from segcertify.cli.attack import _verdict
-from segcertify.segmenter import predict
+from segcertify.figures.attack import attack_figure
+from segcertify.sampling.segmenter import predict
 
 MODELS = """
 import torch

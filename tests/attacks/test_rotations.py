@@ -9,7 +9,7 @@ import segcertify as sc
 from segcertify.attacks import turn_clouds
 from segcertify.attacks.rotations import Turns, rotation_matrices
 from segcertify.noise.rotation import rotation_matrix
-from segcertify.segmenter import predict
+from segcertify.sampling.segmenter import predict
 
 
 def cloud(columns=3, points=30):

@@ -120,7 +120,7 @@ def test_rotations(noise):
 )
 def test_noisy_copies_are_the_noise_and_have_its_gradient(noise):
     """By finite differences, with the same draws."""
-    from segcertify.streams import DrawStream
+    from segcertify.sampling.streams import DrawStream
 
     x = torch.randn(1, 7, 3, generator=torch.Generator().manual_seed(0)).double().requires_grad_(True)
     copies = Copies(noise, 4, 3, seed=1)

@@ -12,8 +12,8 @@ import torch
 
 import segcertify as sc
 from segcertify.audit import Audit, audit_certificate, audit_many
-from segcertify.draws import Draws
-from segcertify.streams import DrawStream
+from segcertify.sampling.draws import Draws
+from segcertify.sampling.streams import DrawStream
 
 pytestmark = pytest.mark.statistical
 
@@ -205,7 +205,7 @@ def test_no_draw_serves_two_places_or_an_attack(monkeypatch):
         into = searched
 
     certificate = certified("gaussian")
-    monkeypatch.setattr("segcertify.draws.DrawStream", Addressed)
+    monkeypatch.setattr("segcertify.sampling.draws.DrawStream", Addressed)
     for module in ("attacks.smoothed", "attacks.ascent", "audit.certificates"):
         monkeypatch.setattr(f"segcertify.{module}.DrawStream", Searched)
     finding = audit_certificate(half_spaces, X, certificate, n=100, steps=2, batch_size=2)

@@ -11,7 +11,7 @@ from torch import nn
 import segcertify as sc
 from segcertify.audit import audit_sampler, own_draws
 from segcertify.noise.rotation import rotation_matrix, turn
-from segcertify.streams import DrawStream
+from segcertify.sampling.streams import DrawStream
 
 pytestmark = pytest.mark.statistical
 

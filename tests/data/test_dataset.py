@@ -8,8 +8,8 @@ import trees
 
 from segcertify import InputError, data
 from segcertify.data.colours import voc_colours
-from segcertify.data.images import Pair
-from segcertify.data.imageset import ImageSet
+from segcertify.data.images.imageset import ImageSet
+from segcertify.data.images.reading import Pair
 
 
 def test_every_data_set_has_a_tree():

@@ -12,8 +12,8 @@ from PIL import Image
 
 import segcertify as sc
 from segcertify.demo import Cat, Demo, photograph
-from segcertify.demo.picture import steps_figure
-from segcertify.segmenter import predict
+from segcertify.figures.steps import steps_figure
+from segcertify.sampling.segmenter import predict
 
 CAT = 1
 COLOURS = np.array([[0.2, 0.2, 0.2], [0.9, 0.5, 0.2], [0.0, 0.4, 0.7]])

@@ -10,8 +10,8 @@ from PIL import Image
 
 import segcertify as sc
 from segcertify.demo import Shape, run
-from segcertify.parts import CATEGORIES
-from segcertify.segmenter import predict
+from segcertify.metrics.shapenet import CATEGORIES
+from segcertify.sampling.segmenter import predict
 
 BACK, SEAT, LEG, ARM = CATEGORIES["Chair"]
 

@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from segcertify import InputError, archive, models
+from segcertify import InputError, models
 from segcertify.models import Card, card_of, read_card, save_model
 from segcertify.models.card import read_model
 from segcertify.models.families import describe
-from segcertify.models.hrnet import Architecture, HRNet
+from segcertify.models.networks.hrnet import Architecture, HRNet
+from segcertify.storage import archive
 
 FIELDS = {
     "architecture": {"family": "python", "spec": "python:mine:make?depth=3"},

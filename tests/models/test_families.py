@@ -9,8 +9,8 @@ from torch import nn
 
 from segcertify import InputError, models
 from segcertify.models.families import LARGEST, build, describe
-from segcertify.models.hrnet import W18_SMALL_V2, W48, Architecture, HRNet
-from segcertify.models.lite import Lite
+from segcertify.models.networks.hrnet import W18_SMALL_V2, W48, Architecture, HRNet
+from segcertify.models.networks.lite import Lite
 
 TINY = "width=4&blocks=1&modules=1,1,1"
 

@@ -13,7 +13,7 @@ from scipy.stats import chi, kstest, laplace, norm, uniform
 from segcertify import AxisRotation, Gaussian, InputError, Laplace, Rotation, Uniform
 from segcertify.noise import NOISES, from_plain, to_plain
 from segcertify.noise.rotation import heat_kernel_angle, heat_kernel_cdf, rotation_matrix
-from segcertify.streams import DrawStream
+from segcertify.sampling.streams import DrawStream
 
 IMAGE, CLOUD = (3, 8, 9), (50, 6)
 CASES = [

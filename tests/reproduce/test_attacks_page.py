@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from data import trees
+import trees
 from PIL import Image
 from typer.testing import CliRunner
 
 import segcertify.reproduce.attacks as module
 from segcertify import InputError
-from segcertify.attacks.picture import COLUMNS, jpeg, rows_figure
 from segcertify.cli import app
 from segcertify.data import load
+from segcertify.figures.attack import COLUMNS, jpeg, rows_figure
 from segcertify.reproduce.attack_results import DASH, FILE, PAGE, Example, Results, Under, read_results, render
 from segcertify.reproduce.attacks import RADIUS, Plan, named, run, shuffled
 

@@ -14,7 +14,7 @@ from segcertify.evaluation import NOISES as EVALUATED
 from segcertify.noise import NOISES, Noise, to_plain
 from segcertify.noise.rotation import heat_kernel_cdf, rotation_matrix
 from segcertify.reproduce.axis_angle import CAVEAT, UnprovenAxisAngle
-from segcertify.streams import DrawStream
+from segcertify.sampling.streams import DrawStream
 
 
 def streams(count):

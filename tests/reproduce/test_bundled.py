@@ -5,7 +5,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 import pytest
-from data import trees
+import trees
 
 from segcertify.data import load
 from segcertify.errors import InputError

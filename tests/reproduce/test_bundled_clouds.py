@@ -5,16 +5,16 @@ import shutil
 from pathlib import Path
 
 import pytest
-from data import trees
+import trees
 from typer.testing import CliRunner
 
 from segcertify.cli import app
 from segcertify.data import load
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting
+from segcertify.metrics.shapenet import CATEGORIES
 from segcertify.models import PartSegmenter
 from segcertify.models import load as load_model
-from segcertify.parts import CATEGORIES
 from segcertify.report.run import read_run
 from segcertify.reproduce import bundled, bundled_clouds
 from segcertify.reproduce.bundled import FILE, PAGE, run

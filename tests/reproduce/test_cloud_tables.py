@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from data import trees
+import trees
 from typer.testing import CliRunner
 
 from segcertify import Gaussian, InputError, Rotation

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from data import trees
+import trees
 from typer.testing import CliRunner
 
 import segcertify.reproduce.training as module

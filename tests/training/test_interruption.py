@@ -7,11 +7,11 @@ import pytest
 import torch
 from toys import Every, quick, small, trained
 
-from segcertify import archive
-from segcertify.interruption import STOPS
 from segcertify.models.card import read_model
+from segcertify.storage import archive
+from segcertify.storage.interruption import STOPS
 from segcertify.training import loop
-from segcertify.training.journal import read_log
+from segcertify.training.log import read_log
 
 pytestmark = pytest.mark.usefixtures("no_pictures", "usual_signals")
 both = pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])

@@ -17,8 +17,8 @@ from segcertify.models import read_card
 from segcertify.models.card import read_model
 from segcertify.training import Every, Recipe, loop
 from segcertify.training.average import Average
-from segcertify.training.journal import TIMES, read_log
-from segcertify.training.ranks import Ranks
+from segcertify.training.distributed import Ranks
+from segcertify.training.log import TIMES, read_log
 
 AS_IT_IS = {"scale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (24, 32)}
 """No augmentation of pictures of this size."""

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from toys import Recorder, batch, quick, small
 
-from segcertify.segmenter import predict
+from segcertify.sampling.segmenter import predict
 from segcertify.training.objectives import (
     Consistency,
     Noise,

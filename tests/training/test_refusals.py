@@ -11,7 +11,7 @@ from toys import load, quick, small, trained
 import segcertify as sc
 from segcertify import InputError
 from segcertify.training import Every, loop
-from segcertify.training.ranks import Ranks
+from segcertify.training.distributed import Ranks
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 

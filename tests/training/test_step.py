@@ -7,10 +7,10 @@ import torch
 from toys import Recorder, batch, quick, small
 
 from segcertify import InputError
-from segcertify.models.hrnet import Architecture, HRNet
+from segcertify.models.networks.hrnet import Architecture, HRNet
 from segcertify.training.objectives import PixelLoss, objective
+from segcertify.training.optimisation import optimiser
 from segcertify.training.recipe import OBJECTIVES
-from segcertify.training.schedule import optimiser
 from segcertify.training.step import Step
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from segcertify.data.cloudset import POINTS, variant
+from segcertify.data.clouds.cloudset import POINTS, variant
 from segcertify.data.colours import part_colours
 from segcertify.data.dataset import DataSet
 from segcertify.data.scene import Scene
@@ -23,7 +23,7 @@ from segcertify.data.shapes.road import car, skateboard
 from segcertify.data.shapes.worn import cap, earphone
 from segcertify.data.spec import CATEGORY, NORMALS, Option
 from segcertify.errors import InputError, require_integer
-from segcertify.parts import CATEGORIES, PART_NAMES
+from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 
 BUILDERS: dict[str, Builder] = {
     "Airplane": airplane,

@@ -7,7 +7,7 @@ import numpy as np
 from segcertify.arrays import FloatArray
 from segcertify.data.shapes.pieces import Piece, off, one_of, pair, rod
 from segcertify.data.shapes.surfaces import Numbers, Surface, box, cylinder, ellipsoid, loft, placed, revolved, rounded
-from segcertify.parts import CATEGORIES
+from segcertify.metrics.shapenet import CATEGORIES
 
 BODY, WING, TAIL, ENGINE = CATEGORIES["Airplane"]
 HULL, FIN, NOSE = CATEGORIES["Rocket"]

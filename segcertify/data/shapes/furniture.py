@@ -17,7 +17,7 @@ from segcertify.data.shapes.surfaces import (
     rounded,
     tube,
 )
-from segcertify.parts import CATEGORIES
+from segcertify.metrics.shapenet import CATEGORIES
 
 BACK, SEAT, LEG, ARM = CATEGORIES["Chair"]
 TOP, STAND, DRAWER = CATEGORIES["Table"]

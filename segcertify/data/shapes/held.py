@@ -18,7 +18,7 @@ from segcertify.data.shapes.surfaces import (
     rounded,
     tube,
 )
-from segcertify.parts import CATEGORIES
+from segcertify.metrics.shapenet import CATEGORIES
 
 HEAD, NECK, BODY = CATEGORIES["Guitar"]
 BLADE, HANDLE = CATEGORIES["Knife"]

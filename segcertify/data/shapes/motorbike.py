@@ -20,7 +20,7 @@ from segcertify.data.shapes.surfaces import (
     torus,
     tube,
 )
-from segcertify.parts import CATEGORIES
+from segcertify.metrics.shapenet import CATEGORIES
 
 TANK, SADDLE, TYRE, BAR, LIGHT, FRAME = CATEGORIES["Motorbike"]
 

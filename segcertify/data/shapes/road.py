@@ -18,7 +18,7 @@ from segcertify.data.shapes.surfaces import (
     revolved,
     rounded,
 )
-from segcertify.parts import CATEGORIES
+from segcertify.metrics.shapenet import CATEGORIES
 
 ROOF, HOOD, WHEEL, BODY = CATEGORIES["Car"]
 ROLL, DECK, TRUCK = CATEGORIES["Skateboard"]

@@ -17,7 +17,7 @@ from segcertify.data.shapes.surfaces import (
     torus,
     tube,
 )
-from segcertify.parts import CATEGORIES
+from segcertify.metrics.shapenet import CATEGORIES
 
 CROWN, VISOR = CATEGORIES["Cap"]
 EARCUP, BAND, WIRE = CATEGORIES["Earphone"]

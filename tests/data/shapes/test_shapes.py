@@ -7,7 +7,7 @@ from segcertify import InputError, data
 from segcertify.data.shapes import BUILDERS, ShapeSet, generate, load
 from segcertify.data.shapes.pieces import NOTHING, Piece, seen, sheet
 from segcertify.data.shapes.surfaces import box, normals, placed, scatter
-from segcertify.parts import CATEGORIES, PART_NAMES
+from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 
 every_category = pytest.mark.parametrize("category", CATEGORIES)
 

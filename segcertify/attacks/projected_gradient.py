@@ -1,0 +1,123 @@
+"""Projected gradient ascent on segmentations [Fischer2021, App. C], with its two slips repaired.
+
+The paper steps along the raw gradient and scales every iterate to the sphere.
+Here the gradient is normalised, so that a step has the stated length, and an
+iterate is brought back only when it has left the ball: points inside it are
+allowed, and often better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from segcertify.attacks.balls import Ball
+from segcertify.attacks.gradient_ascent import Attack, ascend, require_input
+from segcertify.errors import InputError
+from segcertify.noise import Stream
+from segcertify.progress import Advance
+from segcertify.sampling.segmenter import Segmenter
+
+Box = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Shifts:
+    """Adds a shift from a ball, and stays in a box: the bounds of every number of an input."""
+
+    ball: Ball
+    box: Box | None = (0.0, 1.0)
+
+    @property
+    def radius(self) -> float:
+        """The ball's."""
+        return self.ball.radius
+
+    def start(self, x: torch.Tensor, stream: Stream) -> torch.Tensor:
+        """A random shift inside the ball, one for all entries."""
+        return self.apply(x, self.ball.start(x[:1], stream).expand_as(x)) - x
+
+    def apply(self, x: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+        """The inputs in the ball and in the box; clamping an input in the box only shortens its shift.
+
+        A sum of floats is rounded, which may lead out of the ball: the shift is then
+        shortened until the difference, in double precision, is inside.
+        """
+        shift, margin = self.ball.project(shift), 2.0**-24
+        while True:
+            at = x + shift if self.box is None else (x + shift).clamp(*self.box)
+            over = self.ball.norm(at.double() - x.double()) / self.ball.radius
+            if margin > 1 or not bool((over > 1).any()):
+                return at
+            margin *= 2
+            factor = torch.where(over > 1, max(0.0, 1 - margin) / over, 1).to(shift)
+            shift = shift * factor.view(-1, *[1] * (x.ndim - 1))
+
+    def climb(self, x: torch.Tensor, shift: torch.Tensor, slope: torch.Tensor, size: float) -> torch.Tensor:
+        """A step in the ball's best direction, then back into it."""
+        return self.apply(x, shift + size * self.ball.direction(slope)) - x
+
+
+def pgd(
+    model: Segmenter,
+    x: torch.Tensor,
+    labels: torch.Tensor,
+    ball: Ball,
+    *,
+    valid: torch.Tensor | None = None,
+    steps: int = 100,
+    step_size: float | None = None,
+    loss: str = "cross-entropy",
+    restarts: int = 1,
+    box: Box | None = (0.0, 1.0),
+    seed: int = 0,
+    progress: bool | Advance | None = None,
+) -> Attack:
+    """Move a batch x (B, ...) inside a ball so that the model's labels (B, *components) change.
+
+    Parameters
+    ----------
+    model : callable
+        From a batch to logits (B, classes, *components), differentiable and in evaluation mode.
+    labels : integer tensor
+        What the attack moves away from: the ground truth, or the model's own answer.
+    ball : L2, Linf or L1
+        How far an input may move.
+    valid : bool tensor, optional
+        The components that count; all by default.
+    step_size : float, optional
+        10 R / steps by default, as in the paper.
+    loss : str
+        ``cross-entropy`` (the paper's), ``segpgd`` or ``cospgd``.
+    restarts : int
+        How many random starts; the best input is kept, for each entry by itself.
+    box : (float, float) or None
+        The bounds of every number of an input; None for none.
+    """
+    if not hasattr(ball, "project"):
+        raise InputError(f"ball must be such as L2(0.16), Linf(0.01) or L1(2.0), but got {ball!r}")
+    x = require_input(x)
+    require_box(x, box)
+    return ascend(
+        model,
+        x,
+        labels,
+        Shifts(ball, box),
+        valid=valid,
+        steps=steps,
+        step_size=step_size,
+        loss=loss,
+        restarts=restarts,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def require_box(x: torch.Tensor, box: Box | None) -> None:
+    """Refuse inputs outside the box."""
+    if box is not None and x.numel() and not (box[0] <= float(x.min()) and float(x.max()) <= box[1]):
+        raise InputError(
+            f"x spans {float(x.min()):g} .. {float(x.max()):g}, outside the box {box}: give the box of your inputs, or "
+            "box=None for none"
+        )

@@ -1,0 +1,197 @@
+"""CloudSet: labelled point clouds in files, pre-processed as the paper's code does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from segcertify.arrays import FloatArray, IntArray
+from segcertify.data.clouds.points import form, layout_of, place, read_points
+from segcertify.data.dataset import DataSet
+from segcertify.data.label_codes import IGNORE, Target, decode, require_codes
+from segcertify.data.scene import Scene
+from segcertify.errors import InputError, require_integer
+
+XYZ = ("x", "y", "z")
+NORMALS = ("nx", "ny", "nz")
+LABEL = "label"
+LAYOUTS = (XYZ, (*XYZ, LABEL), (*XYZ, *NORMALS), (*XYZ, *NORMALS, LABEL))
+"""What a row of a single cloud's file may hold."""
+POINTS = 2048
+"""How many points the paper draws from each shape."""
+
+
+class Cloud(NamedTuple):
+    """A file of labelled points, and what it shows."""
+
+    id: str
+    path: Path
+    category: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CloudSet(DataSet):
+    """Point clouds with ground truth, in a fixed order, each read from its file when asked for.
+
+    The whole shape is centred at its mean and scaled so that its farthest point
+    is at distance 1; then ``points`` rows are drawn with replacement. The draw
+    depends on ``seed`` and the cloud's id alone, not on the order of reading.
+    ``x`` has the columns x, y, z, with ``normals`` also nx, ny, nz as they are
+    in the file; noise goes on x, y, z only.
+
+    Parameters
+    ----------
+    name, classes, colours
+        As of every `DataSet`.
+    items : tuple of Cloud
+        The files.
+    codes : mapping
+        The class, or IGNORE, for each label that a file may hold. Any other label is an error.
+    columns : tuple of str
+        What a row of a file holds, of ``x y z nx ny nz``, the label and others, which are passed over.
+        PLY files say it themselves.
+    categories : mapping
+        The classes that each category has, where there are categories: another class there is an error.
+    label : str
+        The column with the label.
+    normals : bool
+        Whether ``x`` has the normals.
+    points : int or None
+        How many points are drawn; None takes all of them as they are.
+    seed : int
+        Another one draws other points.
+    """
+
+    noised: ClassVar[tuple[int, ...] | None] = (0, 1, 2)
+    noise_axis: ClassVar[int] = 1
+
+    items: tuple[Cloud, ...]
+    codes: Mapping[int, int]
+    columns: tuple[str, ...]
+    categories: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    label: str = LABEL
+    normals: bool = False
+    points: int | None = POINTS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_codes(self.name, self.codes, len(self.classes), smallest=IGNORE)
+        if self.points is not None:
+            require_integer("points", self.points)
+        require_integer("seed", self.seed, at_least=0)
+        if any(form(cloud.path) != ".ply" for cloud in self.items):
+            for name in self._wanted():
+                if self.columns.count(name) != 1:
+                    raise InputError(
+                        f"{self.name}: the column {name!r} must be there once, but the columns are "
+                        f"{' '.join(self.columns)}: say which columns the files have"
+                        + (", or leave the normals out" if name in NORMALS else "")
+                    )
+        unknown = {cloud.category for cloud in self.items if cloud.category} - set(self.categories)
+        if unknown:
+            raise InputError(
+                f"{self.name}: unknown category {sorted(unknown)[0]!r}: expected one of "
+                f"{', '.join(self.categories) or 'none'}"
+            )
+
+    def __getitem__(self, index: int) -> Scene:
+        """Read one scene; an error names the file that is wrong and what to do."""
+        cloud = self.items[index]
+        x, target = self._shape(cloud)
+        if self.points is not None:
+            chosen = draw(len(x), self.points, seed=self.seed, cloud_id=cloud.id)
+            x, target = x[chosen], target[chosen]
+        valid = target != IGNORE
+        return Scene(cloud.id, x.astype(np.float32), np.where(valid, target, 0), valid, cloud.category)
+
+    def check(self) -> None:
+        """Read every file; an error names the first bad one."""
+        for cloud in self.items:
+            self._shape(cloud)
+
+    def _shape(self, cloud: Cloud) -> tuple[FloatArray, Target]:
+        """The whole shape, at the origin and of radius 1, and its points' classes, IGNORE where there is none."""
+        table = read_points(cloud.path, self.columns, self._wanted())
+        target = _classes(cloud.path, table[:, -1], self._codes_of(cloud.category), category=cloud.category)
+        return _at_unit_radius(cloud.path, table[:, :-1]), target
+
+    def _wanted(self) -> tuple[str, ...]:
+        return (*XYZ, *(NORMALS if self.normals else ()), self.label)
+
+    def _codes_of(self, category: str) -> Mapping[int, int]:
+        """The labels that a cloud of a category may hold."""
+        if not category:
+            return self.codes
+        own = {IGNORE, *self.categories[category]}
+        return {value: code for value, code in self.codes.items() if code in own}
+
+    def _details(self) -> str:
+        return f", {self.points or 'all'} points{' with normals' if self.normals else ''}"
+
+
+def read_cloud(
+    path: str | os.PathLike[str], codes: Mapping[int, int] | None, *, category: str = "", normals: bool | None = None
+) -> tuple[npt.NDArray[np.float32], Target | None]:
+    """One cloud from its file, with all its points, as a `CloudSet` makes it: x, and the target where there are labels.
+
+    The columns (in PLY files the properties) are those of one of ``LAYOUTS``:
+    x y z, then normals, labels, both or none. ``codes`` and ``category`` are as of a
+    `CloudSet`; the target is IGNORE where there is no ground truth. Without ``codes``
+    labels are passed over. ``normals`` says whether ``x`` has them: None is as in the
+    file, and True is an error where the file has none.
+    """
+    path = Path(path)
+    columns = layout_of(path, LAYOUTS)
+    if normals and not set(NORMALS) <= set(columns):
+        raise InputError(
+            f"{path} has the columns {' '.join(columns)}, but normals are needed: "
+            "add nx ny nz, or use a model without normals"
+        )
+    wanted = [name for name in columns if name not in NORMALS or normals is not False]
+    if codes is None or LABEL not in columns:
+        x = read_points(path, columns, [name for name in wanted if name != LABEL])
+        return _at_unit_radius(path, x).astype(np.float32), None
+    table = read_points(path, columns, wanted)
+    target = _classes(path, table[:, -1], codes, category=category)
+    return _at_unit_radius(path, table[:, :-1]).astype(np.float32), target
+
+
+def _classes(path: Path, labels: FloatArray, codes: Mapping[int, int], *, category: str) -> Target:
+    """The class of each label in a file, IGNORE where there is none."""
+    broken = labels != np.rint(labels)
+    if broken.any():
+        row = int(broken.argmax())
+        raise InputError(f"{place(path, row)}: the label {labels[row]:g} is not a whole number: correct it")
+    kind = f"a class of {category}" if category else "a class"
+    return decode(labels, codes, where=lambda row: place(path, row), kind=kind)
+
+
+def variant(*, points: int | None, normals: bool) -> str:
+    """What a data set's name adds where a cloud is not made as in the paper's rows without normals."""
+    drawn = "" if points == POINTS else f" of {points or 'all'} points"
+    return f"{drawn}{' with normals' if normals else ''}"
+
+
+def _at_unit_radius(path: Path, table: FloatArray) -> FloatArray:
+    """Points moved so that their mean is 0, scaled so that the farthest is at distance 1; normals stay as they are."""
+    centred: FloatArray = table[:, :3] - table[:, :3].mean(axis=0)
+    radius = float(np.linalg.norm(centred, axis=1).max())
+    if not radius > 0:
+        raise InputError(f"{path}: all {len(table)} points lie in one place, so the shape has no size: remove it")
+    return np.concatenate([centred / radius, table[:, 3:]], axis=1)
+
+
+def draw(count: int, points: int, *, seed: int, cloud_id: str) -> IntArray:
+    """Which ``points`` of ``count`` rows are taken, with replacement: a function of the arguments alone."""
+    text = json.dumps(["segcertify cloud 1", seed, cloud_id])
+    key = hashlib.blake2b(text.encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.SFC64(int.from_bytes(key, "little"))).integers(count, size=points)

@@ -1,0 +1,106 @@
+"""Points in files: one cloud as rows of numbers, from text, ``.npy`` or PLY."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from segcertify.arrays import FloatArray
+from segcertify.data.clouds.ply import ply_properties, read_ply
+from segcertify.data.clouds.text_rows import numbered, parse_rows
+from segcertify.data.files import read_npy
+from segcertify.errors import InputError
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def form(path: Path) -> str:
+    """The form of a file by its suffix, in whatever case."""
+    return path.suffix.lower()
+
+
+def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> FloatArray:
+    """The wanted columns of each point, (points, wanted), all finite.
+
+    ``.npy`` files and text files (all but ``.npy`` and ``.ply``) hold
+    ``columns``, a row for each point; PLY files say themselves what they hold.
+    """
+    _require_file(path)
+    if form(path) == ".ply":
+        table = read_ply(path, wanted)
+    else:
+        rows = _array(path, columns) if form(path) == ".npy" else parse_rows(_lines(path), columns, path=path)
+        table = rows[:, [columns.index(name) for name in wanted]]
+    if not len(table):
+        raise InputError(f"{path} holds no points: remove it, or fetch it again")
+    bad = ~(np.abs(table) <= _LARGEST)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise InputError(
+            f"{place(path, row)}: {wanted[column]} is {table[row, column]:g}, not a finite number of single precision: "
+            "correct it, or remove the point"
+        )
+    return table
+
+
+def layout_of(path: Path, layouts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The layout of a file: the one with as many columns; for PLY files the longest whose properties are all there."""
+    _require_file(path)
+    if form(path) == ".ply":
+        names = ply_properties(path)
+        fitting = [layout for layout in layouts if set(layout) <= set(names)]
+        found = f"the properties {', '.join(names) or 'none'}"
+    else:
+        count = _width(path)
+        fitting = [layout for layout in layouts if len(layout) == count]
+        found = f"{count} column{'s' * (count != 1)}"
+    if not fitting:
+        forms = ", ".join(f"{len(layout)} ({' '.join(layout)})" for layout in layouts)
+        raise InputError(
+            f"{path} has {found}, but a cloud has {forms}: write one of these, in text with spaces between"
+        )
+    return max(fitting, key=len)
+
+
+def place(path: Path, row: int) -> str:
+    """Where a row of a file lies: its line in a text file, else which point it is, counted from 1."""
+    if form(path) in (".npy", ".ply"):
+        return f"{path}, point {row + 1}"
+    return f"{path}, line {[number for number, _ in numbered(_lines(path))][row]}"
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"no file at {path}")
+
+
+def _width(path: Path) -> int:
+    """How many columns a file's rows have, by its first row."""
+    if form(path) == ".npy":
+        array = read_npy(path)
+        if array.ndim != 2:
+            raise InputError(f"{path} must hold one cloud (points, columns), but holds {array.dtype} {array.shape}")
+        return int(array.shape[1])
+    first = next((text for _, text in numbered(_lines(path))), None)
+    if first is None:
+        raise InputError(f"{path} holds no points: remove it, or fetch it again")
+    return len(first.split())
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not a text file of numbers: its suffix must say what it is") from None
+
+
+def _array(path: Path, columns: Sequence[str]) -> FloatArray:
+    array = read_npy(path)
+    if array.ndim != 2 or array.shape[1] != len(columns) or np.iscomplexobj(array):
+        raise InputError(
+            f"{path} must hold real numbers (points, {len(columns)}), the columns {' '.join(columns)}, "
+            f"but holds {array.dtype} {array.shape}: correct the file, or say which columns it has"
+        )
+    return array.astype(np.float64)

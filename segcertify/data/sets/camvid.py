@@ -1,0 +1,46 @@
+"""CamVid [Brostow2009] with 11 classes: road scenes of 360 x 480 pixels."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from segcertify.data.files import split_folder
+from segcertify.data.images.imageset import ImageSet
+from segcertify.data.images.reading import pair
+from segcertify.data.label_codes import IGNORE
+
+COLOURS = {
+    "sky": (128, 128, 128),
+    "building": (128, 0, 0),
+    "pole": (192, 192, 128),
+    "road": (128, 64, 128),
+    "pavement": (0, 0, 192),
+    "tree": (128, 128, 0),
+    "sign": (192, 128, 128),
+    "fence": (64, 64, 128),
+    "car": (64, 0, 128),
+    "pedestrian": (64, 64, 0),
+    "bicyclist": (0, 128, 192),
+}
+"""The classes in the order of the label values 0 .. 10, with CamVid's own colours."""
+
+
+def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
+    """CamVid, split ``val`` by default: ``root/SPLIT/images/NAME.jpg`` and ``root/SPLIT/labels/NAME.png``.
+
+    Label values 0 .. 10 are the classes, 11 is ignored. A name starts with its
+    drive (``0001TP_``, ``0006R0_``, ``0016E5_``), whose frames look alike: folds
+    for training split by drive, with ``.only("0006R0*")`` and ``.without("0006R0*")``.
+    """
+    split = split or "val"
+    folder = split_folder(Path(root).expanduser(), split)
+    return ImageSet(
+        name=f"camvid/{split}",
+        classes=tuple(COLOURS),
+        colours=np.array(list(COLOURS.values()), np.uint8),
+        items=pair(folder / "images", folder / "labels", image_suffix=(".jpg", ".png"), label_suffix=".png"),
+        codes={len(COLOURS): IGNORE} | {value: value for value in range(len(COLOURS))},
+    )

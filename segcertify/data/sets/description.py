@@ -1,0 +1,117 @@
+"""Description: a ``dataset.toml``, whose entries are checked when they are asked for."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segcertify.data.colours import Bytes, voc_colours
+from segcertify.data.label_codes import IGNORE
+from segcertify.errors import InputError
+
+_LARGEST = 65535
+
+
+class Description:
+    """The entries of ``root/dataset.toml``, known ones only; ``classes`` must be among them."""
+
+    def __init__(self, root: Path, keys: Sequence[str], *, see: str) -> None:
+        self.root, self.path = root, root / "dataset.toml"
+        if not self.path.is_file():
+            raise InputError(f"no file at {self.path}: write one with at least classes = [...] (see {see})")
+        try:
+            self.entries = tomllib.loads(self.path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{self.path} is not TOML ({error}): correct it") from None
+        if unknown := sorted(set(self.entries) - set(keys)):
+            raise InputError(f"{self.path} has an unknown entry {unknown[0]!r}: use {', '.join(keys)}")
+        if "classes" not in self.entries:
+            raise InputError(
+                f'{self.path} lacks the entry \'classes\': add, for example, classes = ["background", "road"]'
+            )
+
+    def text(self, key: str, default: str) -> str:
+        """An entry that is a string."""
+        return self._text(key, self.entries.get(key, default))
+
+    def texts(self, key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+        """An entry that is a string or several of them."""
+        value = self.entries.get(key, list(default))
+        return tuple(self._text(key, entry) for entry in (value if isinstance(value, list) and value else [value]))
+
+    def table(self, key: str) -> dict[str, Any]:
+        """An entry that is a table, empty if it is left out."""
+        value = self.entries.get(key, {})
+        if not isinstance(value, dict):
+            raise InputError(f"{self.path}: {key} must be a table such as [{key}], but got {value!r}")
+        return value
+
+    def integer(self, key: str, value: Any, *, smallest: int = 0, largest: int = _LARGEST) -> int:
+        """A whole number within bounds."""
+        if not isinstance(value, int) or isinstance(value, bool) or not smallest <= value <= largest:
+            raise InputError(f"{self.path}: {key} must be a whole number in {smallest} .. {largest}, but got {value!r}")
+        return value
+
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes."""
+        classes = self.texts("classes")
+        if len(set(classes)) < len(classes):
+            raise InputError(f"{self.path}: classes must be different, but got {list(classes)}")
+        return classes
+
+    def folders(self, split: str | None, *keys: str) -> tuple[str, list[Path]]:
+        """The data set's name, with its split if it has several, and the folders of some entries."""
+        texts = [self.text(key, key) for key in keys]
+        divided = any("{split}" in text for text in texts)
+        if split and not divided:
+            raise InputError(
+                f'{self.path} knows no splits, but got split={split!r}: write {keys[0]} = "{{split}}/{keys[0]}"'
+            )
+        split = split or "val"
+        name = self.text("name", self.root.resolve().name)
+        folders = [self.root / text.replace("{split}", split) for text in texts]
+        return f"{name}/{split}" if divided else name, folders
+
+    def codes(self, classes: Sequence[str], *, smallest: int = 0) -> dict[int, int]:
+        """What each label value stands for, by the entries ``label_map`` and ``ignore``."""
+        listed = self.table("label_map")
+        codes = {} if "label_map" in self.entries else {value: value for value in range(len(classes))}
+        for key, name in listed.items():
+            if not key.isdecimal() or name not in classes:
+                raise InputError(
+                    f"{self.path}: label_map takes a label value and one of the classes {', '.join(classes)}, "
+                    f"but has {key} = {name!r}"
+                )
+            codes[self.integer("label_map", int(key))] = classes.index(name)
+        ignore = self.entries.get("ignore", [])
+        for value in ignore if isinstance(ignore, list) else [ignore]:
+            if self.integer("ignore", value, smallest=smallest) in codes:
+                raise InputError(
+                    f"{self.path}: the value {value} is ignored and also the class {classes[codes[value]]!r}: "
+                    "take one away, or say with a label_map which value is which class"
+                )
+            codes[value] = IGNORE
+        return codes
+
+    def colours(self, count: int) -> Bytes:
+        """A colour per class, by the entry ``colours``."""
+        listed = self.entries.get("colours")
+        if listed is None:
+            return voc_colours(count)
+        if not isinstance(listed, list) or len(listed) != count:
+            raise InputError(f"{self.path}: colours must hold one [red, green, blue] for each of {count} classes")
+        for colour in listed:
+            if not isinstance(colour, list) or len(colour) != 3:
+                raise InputError(f"{self.path}: a colour is [red, green, blue], but got {colour!r}")
+            for part in colour:
+                self.integer("colours", part, largest=255)
+        return np.array(listed, np.uint8)
+
+    def _text(self, key: str, value: Any) -> str:
+        if not isinstance(value, str) or not value:
+            raise InputError(f"{self.path}: {key} must be a string, but got {value!r}")
+        return value

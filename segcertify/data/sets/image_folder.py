@@ -1,0 +1,63 @@
+"""Any folder of images and label PNGs, described by a small ``dataset.toml``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from segcertify.data.images.imageset import ImageSet
+from segcertify.data.images.reading import Size, pair
+from segcertify.data.sets.description import Description
+from segcertify.errors import InputError
+
+_KEYS = (
+    "name", "images", "labels", "image_suffix", "label_suffix", "classes", "colours", "ignore", "resize", "label_map",
+)  # fmt: skip
+
+
+def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
+    """The data set that ``root/dataset.toml`` describes; only ``classes`` is required::
+
+        name = "my pictures"                   # by default the folder's name
+        images = "{split}/images"              # folders below root; {split} is filled in ("val" by default)
+        labels = "{split}/labels"
+        image_suffix = [".jpg", ".png"]        # an image is images/ID + suffix; one or several
+        label_suffix = "_mask.png"             # its label is labels/ID + suffix
+        classes = ["background", "road"]       # label values 0, 1, ... unless there is a label_map
+        colours = [[0, 0, 0], [128, 64, 128]]  # of the classes, 0 .. 255
+        ignore = 255                           # one value or several: no ground truth there
+        resize = [480, 480]                    # height, width: images bilinearly, labels to the nearest pixel
+
+        [label_map]                            # label value = class, where values are not 0, 1, ...
+        7 = "road"
+        0 = "background"
+
+    Every image needs a label of its size, every label an image, and a label
+    value that is neither a class nor ignored is an error.
+    """
+    description = Description(Path(root).expanduser(), _KEYS, see="segcertify.data.sets.image_folder")
+    classes = description.classes()
+    name, (images, labels) = description.folders(split, "images", "labels")
+    return ImageSet(
+        name=name,
+        classes=classes,
+        colours=description.colours(len(classes)),
+        items=pair(
+            images,
+            labels,
+            image_suffix=description.texts("image_suffix", [".jpg", ".jpeg", ".png"]),
+            label_suffix=description.text("label_suffix", ".png"),
+        ),
+        codes=description.codes(classes),
+        resize=_size(description),
+    )
+
+
+def _size(description: Description) -> Size | None:
+    """Height and width, if given."""
+    size = description.entries.get("resize")
+    if size is None:
+        return None
+    if not isinstance(size, list) or len(size) != 2 or 0 in size:
+        raise InputError(f"{description.path}: resize must be [height, width], but got {size!r}")
+    return description.integer("resize", size[0]), description.integer("resize", size[1])

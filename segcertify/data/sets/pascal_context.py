@@ -1,0 +1,79 @@
+"""Pascal Context [Mottaghi2014] in the folders of mmsegmentation: 59 classes, 480 x 480 pixels."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from segcertify.data.colours import voc_colours
+from segcertify.data.images.imageset import ImageSet
+from segcertify.data.images.reading import pair
+from segcertify.data.label_codes import IGNORE
+from segcertify.errors import InputError
+
+CLASSES = (
+    "aeroplane", "bag", "bed", "bedclothes", "bench", "bicycle", "bird", "boat", "book", "bottle", "building",
+    "bus", "cabinet", "car", "cat", "ceiling", "chair", "cloth", "computer", "cow", "cup", "curtain", "dog",
+    "door", "fence", "floor", "flower", "food", "grass", "ground", "horse", "keyboard", "light", "motorbike",
+    "mountain", "mouse", "person", "plate", "platform", "pottedplant", "road", "rock", "sheep", "shelves",
+    "sidewalk", "sign", "sky", "snow", "sofa", "table", "track", "train", "tree", "truck", "tvmonitor", "wall",
+    "water", "window", "wood",
+)  # fmt: skip
+"""The classes in the order of the label values 1 .. 59, which is alphabetical."""
+
+SIZE = (480, 480)
+
+
+def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
+    """Pascal Context, split ``val`` (5,105 images) by default, everything resized to 480 x 480 as in the paper.
+
+    ``root`` is the folder that holds ``VOCdevkit/VOC2010``, or one of these two.
+    There lie ``JPEGImages/ID.jpg``, ``SegmentationClassContext/ID.png`` (made by
+    mmsegmentation's converter: 0 is background, 1 .. 59 the classes, the numbers
+    that public HRNet models are trained on) and
+    ``ImageSets/SegmentationContext/{train,val}.txt``, a list of IDs. Background
+    is ignored, as is 255.
+
+    ``.every(51).limit(100)`` gives 100 images as in the paper [Fischer2021, app. A];
+    without the limit there are 101. The paper resized with OpenCV, which picks
+    slightly different pixels than Pillow.
+    """
+    folder, split = _voc2010(Path(root).expanduser()), split or "val"
+    pairs = pair(
+        folder / "JPEGImages",
+        folder / "SegmentationClassContext",
+        image_suffix=".jpg",
+        label_suffix=".png",
+        ids=_listed(folder / "ImageSets" / "SegmentationContext", split),
+    )
+    return ImageSet(
+        name=f"pascal-context/{split}",
+        classes=CLASSES,
+        colours=voc_colours(len(CLASSES) + 1)[1:],
+        items=pairs,
+        codes={0: IGNORE, 255: IGNORE} | {value + 1: value for value in range(len(CLASSES))},
+        resize=SIZE,
+    )
+
+
+def _voc2010(root: Path) -> Path:
+    """The folder that holds the images, wherever the path points."""
+    for folder in (root / "VOCdevkit" / "VOC2010", root / "VOC2010", root):
+        if (folder / "JPEGImages").is_dir():
+            return folder
+    raise InputError(f"no VOCdevkit/VOC2010/JPEGImages in {root}: give the folder that holds VOCdevkit")
+
+
+def _listed(lists: Path, split: str) -> list[str]:
+    """The IDs of a split."""
+    path = lists / f"{split}.txt"
+    if not path.is_file():
+        there = ", ".join(sorted(file.stem for file in lists.glob("*.txt"))) or "none"
+        raise InputError(
+            f"no list of the split {split!r} at {path} (lists there: {there}): "
+            "make it with mmsegmentation's tools/dataset_converters/pascal_context.py"
+        )
+    ids = path.read_text(encoding="utf-8").split()
+    if not ids:
+        raise InputError(f"{path} lists no images: make it again")
+    return ids

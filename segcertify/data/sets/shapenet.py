@@ -1,0 +1,135 @@
+"""ShapeNet-Part (Yi et al. 2016) with normals: 16 categories of shapes, 50 parts."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from segcertify.data.clouds.cloudset import NORMALS, POINTS, XYZ, Cloud, CloudSet, variant
+from segcertify.data.colours import part_colours
+from segcertify.errors import InputError
+from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
+
+FOLDER = "shapenetcore_partanno_segmentation_benchmark_v0_normal"
+SPLITS = {"train": ("train",), "val": ("val",), "test": ("test",), "trainval": ("train", "val")}
+"""The lists that each split takes."""
+
+_SYNSETS = "synsetoffset2category.txt"
+
+
+def load(
+    root: str | os.PathLike[str],
+    split: str | None = None,
+    *,
+    category: Sequence[str] = (),
+    normals: bool = False,
+    points: int | None = POINTS,
+    available: bool = False,
+) -> CloudSet:
+    """ShapeNet-Part from the original folders, split ``test`` (2,874 shapes) by default.
+
+    ``root`` is ``shapenetcore_partanno_segmentation_benchmark_v0_normal`` or the
+    folder that holds it. There lie ``synsetoffset2category.txt``,
+    ``train_test_split/shuffled_{train,val,test}_file_list.json`` and
+    ``SYNSET/ID.txt``, with x y z nx ny nz part in each line. Splits are ``train``,
+    ``val``, ``test`` and ``trainval``; ``category`` takes some of the 16
+    categories, ``points`` how many points are drawn (`CloudSet`; None is all). A
+    listed shape that is absent is an error, unless ``available`` takes those that are there.
+
+    A shape's id is ``Airplane/ID``. The order is by category and then by name, as
+    in the code that the paper uses: ``.every(28).limit(100)`` gives 100 shapes
+    [Fischer2021, app. A]; without the limit there are 103.
+    """
+    folder, split = _folder(Path(root).expanduser()), split or "test"
+    if split not in SPLITS:
+        raise InputError(f"no split {split!r} in shapenet: use {', '.join(SPLITS)}")
+    _require_categories(category)
+    synsets = _synsets(folder / _SYNSETS)
+    clouds = sorted(cloud for part in SPLITS[split] for cloud in _listed(folder, part, synsets))
+    if category:
+        clouds = [cloud for cloud in clouds if cloud.category in category]
+    if not clouds:
+        raise InputError(f"{folder} lists no shapes of {_called(split, category)}: check the split and the category")
+    return CloudSet(
+        name=f"shapenet/{_called(split, category)}{variant(points=points, normals=normals)}",
+        classes=PART_NAMES,
+        colours=part_colours(CATEGORIES.values()),
+        items=_present(clouds, split, available=available),
+        codes={part: part for part in range(len(PART_NAMES))},
+        columns=(*XYZ, *NORMALS, "label"),
+        categories=CATEGORIES,
+        normals=normals,
+        points=points,
+    )
+
+
+def _folder(root: Path) -> Path:
+    """The folder that holds the shapes, wherever the path points."""
+    for folder in (root, root / FOLDER):
+        if (folder / _SYNSETS).is_file():
+            return folder
+    raise InputError(f"no {_SYNSETS} in {root}: give the folder {FOLDER}, or the one that holds it")
+
+
+def _require_categories(category: Sequence[str]) -> None:
+    if isinstance(category, str):
+        raise InputError(f"category must be a sequence of names such as [{category!r}], but got {category!r}")
+    for name in category:
+        if name not in CATEGORIES:
+            raise InputError(f"unknown category {name!r}: use {', '.join(CATEGORIES)}")
+
+
+def _synsets(path: Path) -> dict[str, str]:
+    """The category of each synset."""
+    synsets = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        words = line.split()
+        if len(words) != 2 or words[0] not in CATEGORIES:
+            raise InputError(
+                f"{path}, line {number}: expected a category and its synset, such as 'Airplane 02691156', "
+                f"but got {line[:60]!r}: fetch the file again"
+            )
+        synsets[words[1]] = words[0]
+    return synsets
+
+
+def _listed(folder: Path, split: str, synsets: dict[str, str]) -> list[Cloud]:
+    """The shapes of one list, there or not."""
+    path = folder / "train_test_split" / f"shuffled_{split}_file_list.json"
+    if not path.is_file():
+        raise InputError(f"no list of the split {split!r} at {path}: fetch it with the data set")
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON ({error}): fetch it again") from None
+    clouds = []
+    for entry in entries if isinstance(entries, list) else [entries]:
+        parts = entry.split("/") if isinstance(entry, str) else []
+        if len(parts) != 3 or parts[1] not in synsets:
+            raise InputError(
+                f"{path} holds {entry!r}, but an entry is shape_data/SYNSET/ID with a synset of {_SYNSETS}: "
+                "fetch it again"
+            )
+        _, synset, shape = parts
+        clouds.append(Cloud(f"{synsets[synset]}/{shape}", folder / synset / f"{shape}.txt", synsets[synset]))
+    return clouds
+
+
+def _present(clouds: Sequence[Cloud], split: str, *, available: bool) -> tuple[Cloud, ...]:
+    """The shapes whose files are there: all of them, unless fewer are asked for."""
+    present = tuple(cloud for cloud in clouds if cloud.path.is_file())
+    absent = len(clouds) - len(present)
+    if absent and not (available and present):
+        first = next(cloud.path for cloud in clouds if not cloud.path.is_file())
+        cure = "" if available or not present else f", or take the {len(present)} others with available=true"
+        raise InputError(
+            f"{absent} of {len(clouds)} shapes of the split {split!r} are absent, such as {first}: "
+            f"fetch the data set again{cure}"
+        )
+    return present
+
+
+def _called(split: str, category: Sequence[str]) -> str:
+    return f"{split} {','.join(category)}" if category else split

@@ -1,0 +1,171 @@
+"""An attacker: how an evaluation tries to break the labels of its scenes, and what it leaves of them.
+
+An attack gives an upper bound on what a model gets right under any perturbation
+within a radius, where a certificate gives a lower one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from segcertify import metrics
+from segcertify.arrays import IntArray
+from segcertify.attacks.gradient_ascent import ascend
+from segcertify.attacks.projected_gradient import Box, require_box
+from segcertify.attacks.smoothed import Copies, noise_threat
+from segcertify.data import Scene
+from segcertify.errors import InputError
+from segcertify.noise import Noise
+from segcertify.progress import Advance
+from segcertify.records import AttackSettings, Record, scored
+from segcertify.sampling.draws import Draws
+from segcertify.sampling.sampler import Sampler
+from segcertify.sampling.segmenter import Segmenter, base_labels, given
+
+COPIES = 8
+"""Noisy copies a step, in attacks on a smoothed model: as many as `attack_smoothed` takes."""
+
+GRADIENT = 3
+"""A pass forward and back takes about as long as so many draws; progress bars count draws."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assault:
+    """An attacker's work on the scenes of one evaluation.
+
+    ``threat`` is a noise: the attacker may do to inputs what its certificates speak
+    of. ``noises`` are those of the smoothed models, by sigma.
+    """
+
+    settings: AttackSettings
+    threat: Noise
+    noises: Mapping[float, Noise]
+    classes: int
+    seed: int
+    batch_size: int | None
+    device: torch.device
+
+    @property
+    def smoothed(self) -> Mapping[float, Noise]:
+        """The noises of the smoothed models that are attacked."""
+        return self.noises if self.settings.smoothed else {}
+
+    @property
+    def per_scene(self) -> int:
+        """How many records a scene has."""
+        radii = len(self.settings.radii)
+        return radii + len(self.smoothed) * (1 + radii)
+
+    @property
+    def work(self) -> int:
+        """How many draws take about as long as attacking one scene."""
+        radii, restarts = len(self.settings.radii), self.settings.restarts
+        base = radii * restarts * self.settings.steps * GRADIENT
+        smoothed = radii * restarts * self.settings.smoothed_steps * COPIES * GRADIENT
+        return base + len(self.smoothed) * (smoothed + (1 + radii) * self.settings.smoothed)
+
+    def check(self, model: Segmenter, scene: Scene) -> None:
+        """Refuse what cannot be attacked, before the long work: takes one step on a scene."""
+        if self.settings.smoothed and not self.noises:
+            raise InputError(
+                f"smoothed={self.settings.smoothed} attacks the smoothed models of an evaluation's settings, "
+                "but there are none: give a setting, or smoothed=0"
+            )
+        self.threat.check(scene.x.shape)
+        x, box = self._input(scene)
+        for radius in self.settings.radii:
+            noise_threat(self.threat, radius, x, box=box)
+        once = replace(self, settings=replace(self.settings, steps=1, restarts=1))
+        once._search(given(model, scene.category), scene, self.settings.radii[0], lambda step: None)
+
+    def records(self, model: Segmenter, scene: Scene, base: Record, advance: Advance) -> list[Record]:
+        """What is left of a scene at each radius: of the base model, then of the smoothed ones, these also at 0."""
+        found = list(self._on_base(model, scene, base, advance))
+        for sigma, noise in self.smoothed.items():
+            found += self._on_smoothed(model, scene, sigma=sigma, noise=noise, advance=advance)
+        return found
+
+    def _on_base(self, model: Segmenter, scene: Scene, base: Record, advance: Advance) -> Iterator[Record]:
+        def attacked(radius: float) -> Record:
+            found = self._search(model, scene, radius, advance)
+            return scored(scene, "attacked", base_labels(model, found), classes=self.classes)
+
+        return self._worsening(replace(base, kind="attacked"), attacked)
+
+    def _on_smoothed(
+        self, model: Segmenter, scene: Scene, *, sigma: float, noise: Noise, advance: Advance
+    ) -> Iterator[Record]:
+        def answered(x: torch.Tensor, radius: float) -> Record:
+            labels = self._most_frequent(model, x, noise=noise, scene=scene, advance=advance)
+            record = scored(scene, "attacked", labels, classes=self.classes)
+            return replace(record, sigma=sigma, n=self.settings.smoothed, radius=radius)
+
+        def attacked(radius: float) -> Record:
+            return answered(self._search(model, scene, radius, advance, noise=noise), radius)
+
+        start = time.perf_counter()
+        clean = answered(self._input(scene)[0], 0.0)
+        yield replace(clean, sampling_seconds=time.perf_counter() - start)
+        yield from self._worsening(clean, attacked)
+
+    def _worsening(self, clean: Record, attacked: Callable[[float], Record]) -> Iterator[Record]:
+        """The worst record so far, for each radius: what was found within a smaller one is inside the larger too."""
+        worst = clean
+        for radius in self.settings.radii:
+            start = time.perf_counter()
+            worst = min(worst, attacked(radius), key=_right)
+            yield replace(worst, radius=radius, sampling_seconds=time.perf_counter() - start)
+
+    def _search(
+        self, model: Segmenter, scene: Scene, radius: float, advance: Advance, *, noise: Noise | None = None
+    ) -> torch.Tensor:
+        """The input within a radius at which the model, or its smoothed one, is most often wrong, as far as found."""
+        x, box = self._input(scene)
+        copies = None if noise is None else Copies(noise, COPIES, min(self.batch_size or COPIES, COPIES), self.seed)
+        weight = GRADIENT if copies is None else GRADIENT * COPIES
+        found = ascend(
+            model,
+            x[None],
+            torch.from_numpy(scene.target.astype(np.int64))[None],
+            noise_threat(self.threat, radius, x, box=box),
+            valid=torch.from_numpy(scene.valid)[None],
+            steps=self.settings.steps if copies is None else self.settings.smoothed_steps,
+            loss=self.settings.loss,
+            restarts=self.settings.restarts,
+            copies=copies,
+            seed=self.seed,
+            progress=lambda step: advance(step * weight),
+        )
+        return found.x[0]
+
+    def _most_frequent(
+        self, model: Segmenter, x: torch.Tensor, *, noise: Noise, scene: Scene, advance: Advance
+    ) -> IntArray:
+        """The smoothed model's labels at x, from draws that neither votes nor attacks use, the same at every x."""
+        draws = Draws(
+            model,
+            x,
+            noise=noise,
+            seed=self.seed,
+            batch_size=self.batch_size,
+            device=self.device,
+            input_id=f"attacked {scene.id}",
+        )
+        counts = Sampler(draws).class_counts("agree", self.settings.smoothed, advance=advance)
+        return counts.argmax(0).cpu().numpy()
+
+    def _input(self, scene: Scene) -> tuple[torch.Tensor, Box | None]:
+        """A scene's input on the device, and the bounds of its numbers: images have some, clouds none."""
+        x, box = torch.from_numpy(scene.x).to(self.device), (0.0, 1.0) if scene.x.ndim == 3 else None
+        require_box(x, box)
+        return x, box
+
+
+def _right(record: Record) -> int:
+    """How many valid components have the right label."""
+    return int(np.trace(metrics.from_plain(record.confusion or {})))

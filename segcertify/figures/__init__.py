@@ -1,0 +1,1 @@
+"""Figures of certificates, for images and for clouds. No torch."""

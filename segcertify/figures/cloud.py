@@ -1,0 +1,230 @@
+"""Pictures of certified point clouds: two views on paper, and a page on which the cloud turns."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from segcertify.arrays import Array, FloatArray, IntArray
+from segcertify.certificate import ABSTAIN, Certificate, radius_text
+from segcertify.errors import InputError
+from segcertify.figures.image import Colours, palette
+
+GREY = "#d2d2d2"
+"""Points without a label: abstentions, and what the ground truth ignores."""
+
+_VIEWS = ((60.0, 12.0), (130.0, 40.0))
+"""Azimuth and elevation of the figure's two views, in degrees: ShapeNet's objects face x, at 90."""
+
+
+def cloud_figure(
+    points: Array,
+    prediction: IntArray,
+    certificate: Certificate,
+    *,
+    target: IntArray | None = None,
+    colours: Colours | None = None,
+    names: Sequence[str] = (),
+) -> Figure:
+    """Two views of a cloud: with the ground truth if given, the base prediction, and the certified labels.
+
+    ``points`` (N, at least 3) begin with x, y (up) and z; ``prediction`` (N,) are
+    the base model's labels without noise; ``target`` (N,) the ground truth,
+    negative where it is ignored. Abstentions and ignored points are grey.
+    """
+    cloud = _cloud(points, certificate, prediction=prediction, target=target, colours=colours, names=names)
+    titles = {
+        "target": "ground truth" + (" (grey: ignored)" if target is not None and target.min() < 0 else ""),
+        "prediction": "base model, no guarantee",
+        "certified": f"certified, {certificate.abstained.mean():.1%} abstained (grey)",
+    }
+    shown = [key for key in titles if key in cloud.labels]
+    views = [_centred(cloud.points @ _turn(*angles).T) for angles in _VIEWS]
+    reach = [view.max(0)[:2] + 0.05 for view in views]
+    heights = [min(10 / len(shown), 4.0) * y / max(x, y) for x, y in reach]
+    figure = Figure(figsize=(10, sum(heights) + 1.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(len(views), len(shown), height_ratios=heights, squeeze=False)
+    for row, view, (x, y) in zip(grid, views, reach, strict=True):
+        for axes, key in zip(row, shown, strict=True):
+            _draw(axes, view, cloud.colour(key))
+            axes.set(xlim=(-x, x), ylim=(-y, y), aspect="equal")
+    for axes, key in zip(grid[0], shown, strict=True):
+        axes.set_title(titles[key], fontsize=12)
+    _legend(figure, [*cloud.names, "abstained"], [*cloud.colours, GREY])
+    figure.supxlabel("\n".join(wrap(certificate.claim_about("the points coloured on the right"), 110)), fontsize=11)
+    return figure
+
+
+def save_view(
+    path: str | os.PathLike[str],
+    points: Array,
+    certificate: Certificate,
+    *,
+    prediction: IntArray | None = None,
+    target: IntArray | None = None,
+    colours: Colours | None = None,
+    names: Sequence[str] = (),
+) -> None:
+    """Write one HTML file, which needs nothing else, in which the certified cloud can be turned and asked.
+
+    Arguments as for `cloud_figure`. ``#prediction`` or ``#target`` after the file's address opens those labels.
+    """
+    cloud = _cloud(points, certificate, prediction=prediction, target=target, colours=colours, names=names)
+    page = resources.files("segcertify.figures").joinpath("viewer.html").read_text("utf-8")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(page.replace("{{data}}", _script_safe(_page_data(cloud, certificate))), "utf-8")
+
+
+@dataclass(frozen=True, eq=False)
+class _Cloud:
+    """Points (N, 3) in the unit ball; per kind of labels each point's place (N,) among the parts, or ABSTAIN."""
+
+    points: FloatArray
+    labels: dict[str, IntArray]
+    names: list[str]
+    colours: list[str]
+
+    def colour(self, key: str) -> Array:
+        """The colour of each point under these labels."""
+        return np.array([*self.colours, GREY])[self.labels[key]]  # ABSTAIN is the last
+
+
+def _cloud(
+    points: Array,
+    certificate: Certificate,
+    *,
+    prediction: IntArray | None,
+    target: IntArray | None,
+    colours: Colours | None,
+    names: Sequence[str],
+) -> _Cloud:
+    """The cloud to draw, once all is checked."""
+    xyz = _coordinates(points)
+    given = {"certified": certificate.labels, "prediction": prediction, "target": target}
+    labels = {key: _labels(key, value, len(xyz)) for key, value in given.items() if value is not None}
+    parts = np.unique(np.concatenate(list(labels.values())))
+    parts = parts[parts >= 0]
+    places = {key: np.where(a < 0, ABSTAIN, np.searchsorted(parts, a)) for key, a in labels.items()}
+    part_names = [names[part] if part < len(names) else f"class {part}" for part in parts]
+    return _Cloud(xyz, places, part_names, [to_hex(row) for row in _colours(parts, colours)])
+
+
+def _coordinates(points: Array) -> FloatArray:
+    """The first three columns, moved and scaled into the unit ball."""
+    if points.ndim != 2 or points.shape[1] < 3 or not len(points):
+        raise InputError(f"points must have the shape (N, at least 3), but have {points.shape}: a row is a point")
+    xyz = points[:, :3].astype(float)
+    bad = np.flatnonzero(~np.isfinite(xyz).all(1))
+    if bad.size:
+        raise InputError(
+            f"coordinates must be finite, but those of {bad.size} points are not (first: point {bad[0]}): "
+            "leave such points out before certifying"
+        )
+    xyz = _centred(xyz)
+    return np.asarray(xyz / (np.linalg.norm(xyz, axis=1).max() or 1.0))
+
+
+def _centred(xyz: FloatArray) -> FloatArray:
+    """Moved so that the middle of their box is the origin."""
+    return np.asarray(xyz - (xyz.min(0) + xyz.max(0)) / 2)
+
+
+def _labels(key: str, labels: IntArray, N: int) -> IntArray:
+    """``labels``, if they are one integer per point."""
+    if labels.shape != (N,):
+        raise InputError(f"{key} labels must have the shape ({N},), one per point, but have {labels.shape}")
+    if not np.issubdtype(labels.dtype, np.integer):
+        raise InputError(f"{key} labels must be integers, but are {labels.dtype}: use .astype(int)")
+    return labels
+
+
+def _colours(parts: IntArray, colours: Colours | None) -> Colours:
+    """A colour for each of the parts (their numbers); by default the same in every cloud of a category."""
+    top = int(parts.max(initial=0))
+    if colours is None:
+        few = top - int(parts.min(initial=top)) < 10
+        return palette(10)[parts % 10] if few else palette(top + 1)[parts]
+    if colours.ndim != 2 or colours.shape[1] != 3 or len(colours) <= top:
+        raise InputError(f"colours must have the shape (at least {top + 1}, 3), but have {colours.shape}")
+    if not ((colours >= 0) & (colours <= 1)).all():
+        raise InputError(f"colours must lie in [0, 1], but reach {colours.max():g}: divide bytes by 255")
+    return colours[parts]
+
+
+def _turn(azimuth: float, elevation: float) -> FloatArray:
+    """The rotation to a view, in degrees: its rows point right, up and to the eye. y is up."""
+    a, e = np.radians([azimuth, elevation])
+    return np.array(
+        [
+            [np.cos(a), 0, -np.sin(a)],
+            [-np.sin(a) * np.sin(e), np.cos(e), -np.cos(a) * np.sin(e)],
+            [np.sin(a) * np.cos(e), np.sin(e), np.cos(a) * np.cos(e)],
+        ]
+    )
+
+
+def _draw(axes: Axes, view: FloatArray, colours: Array) -> None:
+    """The points, the nearest last; dark rims tell them apart."""
+    order = np.argsort(view[:, 2], kind="stable")
+    size = np.clip(30000 / len(view), 0.5, 60)
+    x, y = view[order, :2].T
+    axes.scatter(x, y, s=size, c=colours[order], edgecolors="#00000040", linewidths=size**0.5 / 10)
+    axes.set_axis_off()
+
+
+def _legend(figure: Figure, names: Sequence[str], colours: Sequence[str]) -> None:
+    """The names of all that is to be seen, as they are: underscores and dollars mean nothing."""
+    dots = [Line2D([], [], linestyle="", marker="o", markersize=9, color=colour, label=" ") for colour in colours]
+    columns = min(len(dots), max(1, 90 // (max(map(len, names)) + 5)))
+    figure.set_figheight(figure.get_figheight() + 0.25 * math.ceil(len(dots) / columns))
+    legend = figure.legend(
+        handles=dots, loc="outside upper center", ncols=columns, fontsize=12, frameon=False, handletextpad=0.1
+    )
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set(text=name, parse_math=False)
+
+
+def _page_data(cloud: _Cloud, certificate: Certificate) -> dict[str, Any]:
+    """What the page draws and says."""
+    certified, N = certificate.certified, certificate.N
+    return {
+        "title": certificate.input_id,
+        "points": _base64(cloud.points, "<f4"),
+        "labels": {key: _base64(labels, "<i4") for key, labels in cloud.labels.items()},
+        "parts": [{"name": n, "colour": c} for n, c in zip(cloud.names, cloud.colours, strict=True)],
+        "facts": {
+            "certified": f"{certified:,} of {N:,} tested points ({certified / N:.1%})",
+            "radius": f"{radius_text(certificate.radius)} ({certificate.norm})",
+            "noise": str(certificate.noise),
+            "draws": f"n0 = {certificate.n0:,}, n = {certificate.n:,}, tau = {certificate.tau:g}",
+            "level": f"alpha = {certificate.alpha:g}, {certificate.correction}",
+        },
+        "claim": certificate.claim_about(f"the {certified:,} certified points"),
+    }
+
+
+def _base64(values: Array, dtype: str) -> str:
+    """The values' bytes."""
+    return base64.b64encode(values.astype(dtype).tobytes()).decode()
+
+
+def _script_safe(data: dict[str, Any]) -> str:
+    """JSON in ASCII that can end no script element and open no comment, whatever names hold."""
+    text = json.dumps(data, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,43 @@
+"""How good a segmentation is, certified or not."""
+
+from __future__ import annotations
+
+from segcertify.metrics.scores import (
+    FORMS,
+    Confusion,
+    RadiusCurve,
+    abstention,
+    accuracy,
+    certified_accuracy_curve,
+    class_abstention,
+    class_accuracy,
+    confusion,
+    from_plain,
+    iou,
+    mean_iou,
+    radius_counts,
+    shape_iou,
+    to_plain,
+    worst_case_iou,
+    worst_case_shape_iou,
+)
+
+__all__ = [
+    "FORMS",
+    "Confusion",
+    "RadiusCurve",
+    "abstention",
+    "accuracy",
+    "certified_accuracy_curve",
+    "class_abstention",
+    "class_accuracy",
+    "confusion",
+    "from_plain",
+    "iou",
+    "mean_iou",
+    "radius_counts",
+    "shape_iou",
+    "to_plain",
+    "worst_case_iou",
+    "worst_case_shape_iou",
+]

@@ -1,0 +1,1 @@
+"""Models and weights in the formats of other libraries."""

@@ -1,0 +1,176 @@
+"""Programs saved by PyTorch: TorchScript files and ``torch.export`` archives (.pt2).
+
+Both are programs, not only weights: load those that you trust, as with
+``python:``. An archive that carries compiled libraries or pickled objects is
+refused, and its weights load with ``weights_only=True``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export.passes import move_to_device_pass
+
+from segcertify.errors import InputError
+from segcertify.models.wrappers.adapters import Adapted, adapt
+
+CARRIERS = ("aotinductor/", "constants/custom_obj_", "constants/opaque_obj_")
+"""Parts of an archive that hold compiled libraries or pickled objects."""
+
+
+def load_torchscript(path: str | os.PathLike[str], *, output: int | str | None = None) -> Adapted:
+    """A TorchScript program, on the CPU and in evaluation mode."""
+    file = require_file(path, "a TorchScript file, as torch.jit.save writes it")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch.jit stays readable, and files of it abound
+        try:
+            program = torch.jit.load(str(file), map_location="cpu")  # type: ignore[no-untyped-call]
+        except Exception as error:
+            raise InputError(f"cannot read {file} as TorchScript: {first_line(error)}") from error
+    return adapt(program.eval(), output=output).eval()
+
+
+def load_pt2(path: str | os.PathLike[str], *, output: int | str | None = None) -> ExportedProgram:
+    """A program saved by ``torch.export.save``, on the CPU."""
+    file = require_file(path, "a .pt2 archive, as torch.export.save writes it")
+    if not zipfile.is_zipfile(file):
+        raise InputError(f"cannot read {file} as a .pt2 archive: damaged, cut short, or another format?")
+    with zipfile.ZipFile(file) as archive:
+        carried = next((name for name in archive.namelist() for part in CARRIERS if part in name), None)
+    if carried:
+        raise InputError(
+            f"{file} holds compiled code or pickled objects ({carried}), which are not loaded: export anew"
+        )
+    try:
+        with _weights_only(), file.open("rb") as stream:
+            program = torch.export.load(stream)
+        return ExportedProgram(program, output=output).eval()
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"cannot read {file} as a .pt2 archive: {first_line(error)}") from error
+
+
+class ExportedProgram(nn.Module):
+    """An exported program as a module: any batch size, and no training mode.
+
+    A program whose batch axis is fixed, or bounded, runs in pieces of a size that
+    it takes; the last piece is filled up with copies, whose results are dropped.
+    """
+
+    def __init__(self, program: Any, *, output: int | str | None = None) -> None:
+        super().__init__()
+        inputs = program.graph_signature.user_inputs
+        if len(inputs) != 1:
+            raise InputError(f"an exported program must take one input, the batch, but this takes {len(inputs)}")
+        for node in program.graph.nodes:
+            _require_evaluation(node)
+        shape = next(node.meta["val"].shape for node in program.graph.nodes if node.name == inputs[0])
+        self.extent = tuple(side if isinstance(side, int) else None for side in shape[1:])
+        self.least, self.most = _bounds(shape[0], program.range_constraints)
+        self.program = adapt(program.module(), output=output)
+        self._source, self._output, self._device = program, output, torch.device("cpu")
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        """The program's scores for the batch."""
+        require_extent(self.extent, batch)
+        if batch.device != self._device:
+            self._move(batch.device)
+        return in_pieces(self.program, batch, least=self.least, most=self.most)
+
+    def _move(self, device: torch.device) -> None:
+        """Rewrite the program for another device: its graph names the one that it was exported on."""
+        self._source = move_to_device_pass(self._source, device)
+        self.program = adapt(self._source.module(), output=self._output)
+        self._device = device
+        self.train(False)
+
+    def train(self, mode: bool = True) -> ExportedProgram:
+        """Nothing to change: the mode was fixed when the program was exported, and checked to be evaluation."""
+        for module in self.modules():
+            module.training = False
+        return self
+
+
+def in_pieces(
+    run: Callable[[torch.Tensor], torch.Tensor], batch: torch.Tensor, *, least: int, most: int | None
+) -> torch.Tensor:
+    """``run`` on pieces of at least ``least`` and at most ``most`` entries."""
+    outputs = []
+    size = most or max(len(batch), 1)
+    for piece in (batch[i : i + size] for i in range(0, len(batch), size)):
+        short = max(0, least - len(piece))
+        filled = torch.cat([piece, piece[-1:].expand(short, *piece.shape[1:])]) if short else piece
+        outputs.append(run(filled)[: len(piece)])
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+
+def require_extent(extent: Sequence[int | None], batch: torch.Tensor) -> None:
+    """Refuse a batch whose shape, after the batch axis, is not the one that the program was exported for."""
+    shape = tuple(batch.shape[1:])
+    if len(shape) != len(extent) or any(want not in (None, side) for want, side in zip(extent, shape, strict=True)):
+        want = ", ".join("any" if side is None else str(side) for side in extent)
+        raise InputError(
+            f"the program was exported for inputs of shape ({want}), but x has shape {shape}: "
+            "resize x, or export with dynamic height and width"
+        )
+
+
+def require_file(path: str | os.PathLike[str], kind: str) -> Path:
+    """The path of a file that exists."""
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"no file at {path}: expected {kind}")
+    return file
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:200]
+
+
+def _require_evaluation(node: Any) -> None:
+    """Refuse a program in which dropout or batch statistics were exported in training mode."""
+    schema = getattr(node.target, "_schema", None)
+    for i, argument in enumerate(schema.arguments if schema else ()):
+        value = node.kwargs.get(argument.name, node.args[i] if i < len(node.args) else None)
+        if argument.name in ("train", "training") and value is True:
+            raise InputError(
+                f"the program was exported in training mode ({node.target}): call model.eval(), export anew"
+            )
+
+
+def _bounds(side: Any, ranges: dict[Any, Any]) -> tuple[int, int | None]:
+    """The smallest and largest batch that a program takes, from the first axis of its input."""
+    if isinstance(side, int):
+        return side, side
+    bounds = ranges.get(side.node.expr)
+    if bounds is None:
+        return 1, None
+    lower, upper = float(bounds.lower), float(bounds.upper)
+    return max(1, int(lower)), int(upper) if math.isfinite(upper) and upper < 2**31 else None
+
+
+@contextmanager
+def _weights_only() -> Iterator[None]:
+    """Within, ``torch.load`` unpickles nothing but weights, whoever calls it."""
+    name = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -1,0 +1,138 @@
+"""Semantic segmentation models of Hugging Face ``transformers`` (the extra ``hf``): SegFormer, UperNet and the like.
+
+From a local folder or by hub id. Weights are safetensors, or pickles that hold
+nothing but weights; code that comes with a model is never run. What its image
+processor would do to colours (rescale, normalise, swap channels) is done inside
+the model; resizing is not done: scales are ours (`MultiScale`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from segcertify.errors import InputError, require_positive
+from segcertify.models.formats.exported import first_line
+from segcertify.models.formats.weights import refused_object
+from segcertify.models.wrappers.adapters import Adapted, adapt
+
+PREPROCESSOR = "preprocessor_config.json"
+GIVE = "give the normalisation, for example ?mean=0.485,0.456,0.406&std=0.229,0.224,0.225"
+
+
+def load_huggingface(
+    target: str,
+    *,
+    revision: str | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+) -> Adapted:
+    """The model in a folder, or of a hub id such as ``nvidia/segformer-b0-finetuned-cityscapes-1024-1024``.
+
+    ``mean`` and ``std`` replace what `PREPROCESSOR` says.
+    """
+    model, preprocessor = _fetch(target, revision or "main")
+    if mean is not None or std is not None:
+        return adapt(model, mean=mean, std=std).eval()
+    if not preprocessor.is_file():
+        raise InputError(f"hf:{target} has no {PREPROCESSOR}: {GIVE}")
+    config = _read(preprocessor, target)
+    means, stds = colour_statistics(config, source=f"hf:{target}")
+    return adapt(Reversed(model) if config.get("do_flip_channel_order") else model, mean=means, std=stds).eval()
+
+
+def colour_statistics(config: Mapping[str, Any], *, source: str) -> tuple[list[float], list[float]]:
+    """Mean and std on [0, 1] of an image processor's configuration, rescaling included."""
+    if not {"do_normalize", "image_mean", "do_flip_channel_order"} & set(config):
+        raise InputError(f"{source}: {PREPROCESSOR} does not say how images are normalised: {GIVE}")
+    factor = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 1.0
+    unit = 255 * require_positive(f"{source}: rescale_factor", factor)
+    if not config.get("do_normalize", "image_mean" in config):
+        return [0.0] * 3, [1 / unit] * 3
+    lists = []
+    for name in ("image_mean", "image_std"):
+        value = config.get(name)
+        if value is None:
+            raise InputError(f"{source}: {PREPROCESSOR} asks to normalise but has no {name}: {GIVE}")
+        entries = value if isinstance(value, list) else [value] * 3
+        if not all(isinstance(entry, int | float) for entry in entries):
+            raise InputError(f"{source}: {name} in {PREPROCESSOR} must be a list of numbers, but is {value!r}")
+        lists.append([entry / unit for entry in entries])
+    return lists[0], lists[1]
+
+
+class Reversed(nn.Module):
+    """A model that was trained on BGR, for RGB images whose normalisation is the same for every channel."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: torch.Tensor) -> Any:
+        """The model's output for the batch with its channels in reverse."""
+        return self.model(batch.flip(1))
+
+
+def _fetch(target: str, revision: str) -> tuple[nn.Module, Path]:
+    """The model, all of its weights read, and where its image processor's configuration would be."""
+    local = Path(target).is_dir()
+    if not local and not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", target):
+        raise InputError(
+            f"no folder at {target}, and it is no hub id such as nvidia/segformer-b0-finetuned-ade-512-512"
+        )
+    auto = _transformers().AutoModelForSemanticSegmentation
+    try:
+        model, report = auto.from_pretrained(
+            target, revision=revision, local_files_only=local, trust_remote_code=False, output_loading_info=True
+        )
+        preprocessor = Path(target, PREPROCESSOR) if local else _download(target, revision)
+    except Exception as error:
+        where = "a folder" if local else "no folder of that name, and not from the hub"
+        refused = refused_object(error)
+        reason = f"its weights file holds code or objects ({refused}), and none of it was run: use .safetensors"
+        raise InputError(f"cannot load hf:{target} ({where}): {reason if refused else first_line(error)}") from error
+    missing = sorted(key for key in report["missing_keys"] if not key.endswith("num_batches_tracked"))
+    if missing:
+        raise InputError(
+            f"hf:{target} lacks {len(missing)} weights ({', '.join(missing[:4])}), which would be random: "
+            "is it a backbone without a segmentation head?"
+        )
+    return model.float().eval(), preprocessor
+
+
+def _download(target: str, revision: str) -> Path:
+    """The image processor's configuration from the hub; a path without a file if the hub has none."""
+    hub = importlib.import_module("huggingface_hub")
+    try:
+        return Path(hub.hf_hub_download(target, PREPROCESSOR, revision=revision))
+    except hub.errors.EntryNotFoundError as error:
+        if isinstance(error, hub.errors.LocalEntryNotFoundError):  # not reachable, which is not the same as not there
+            raise
+        return Path(PREPROCESSOR, "missing")
+
+
+def _transformers() -> Any:
+    try:
+        module = importlib.import_module("transformers")
+        module.AutoModelForSemanticSegmentation  # noqa: B018  (loaded on first use, with torch)
+    except (ImportError, AttributeError):
+        raise InputError("hf:DIR-OR-ID needs transformers: pip install 'segcertify[hf]'") from None
+    return module
+
+
+def _read(path: Path, target: str) -> dict[str, Any]:
+    """The image processor's configuration."""
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"hf:{target}: cannot read {PREPROCESSOR}: {first_line(error)}") from error
+    if not isinstance(config, dict):
+        raise InputError(f"hf:{target}: {PREPROCESSOR} must hold an object, but holds {type(config).__name__}")
+    return config

@@ -1,0 +1,82 @@
+"""ONNX files through onnxruntime (the extra ``onnx``), on the CPU or on CUDA."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from segcertify.errors import InputError
+from segcertify.models.formats.exported import first_line, in_pieces, require_extent, require_file
+from segcertify.models.wrappers.adapters import KEYS, Adapted, adapt
+
+PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
+TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+
+
+def load_onnx(path: str | os.PathLike[str], *, output: str | None = None) -> Adapted:
+    """The model of an ONNX file; ``output`` names the scores among several outputs."""
+    file = require_file(path, "an ONNX model")
+    try:
+        runtime = importlib.import_module("onnxruntime")
+    except ImportError:
+        raise InputError("onnx:FILE needs onnxruntime: pip install 'segcertify[onnx]'") from None
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 3
+    providers = [name for name in PROVIDERS if name in runtime.get_available_providers()]
+    try:
+        session = runtime.InferenceSession(str(file), options, providers=providers)
+    except Exception as error:
+        raise InputError(f"cannot read {file} as an ONNX model: {first_line(error)}") from error
+    return adapt(OnnxProgram(session, output=output)).eval()
+
+
+class OnnxProgram(nn.Module):
+    """One output of an onnxruntime session as a module, without parameters: where it runs was settled on loading.
+
+    A session whose batch axis is fixed runs in pieces of that size.
+    """
+
+    def __init__(self, session: Any, *, output: str | None = None) -> None:
+        super().__init__()
+        inputs = session.get_inputs()
+        if len(inputs) != 1:
+            raise InputError(f"an ONNX model must take one input, the batch, but this takes {len(inputs)}")
+        if inputs[0].type not in TYPES:
+            raise InputError(
+                f"an ONNX model must take floats, to which noise is added, but this takes {inputs[0].type}"
+            )
+        batch, *extent = inputs[0].shape
+        self.session, self.input, self.dtype = session, inputs[0].name, TYPES[inputs[0].type]
+        self.output = _choose([entry.name for entry in session.get_outputs()], output)
+        self.extent = tuple(side if isinstance(side, int) else None for side in extent)
+        self.size = batch if isinstance(batch, int) else None
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        """The output for the batch, on the batch's device."""
+        require_extent(self.extent, batch)
+        return in_pieces(self._run, batch, least=self.size or 1, most=self.size).to(batch.device)
+
+    def _run(self, batch: torch.Tensor) -> torch.Tensor:
+        """One call of the session, through NumPy."""
+        exact = batch.detach().to("cpu", torch.float64 if batch.dtype == torch.float64 else torch.float32)
+        array = np.ascontiguousarray(exact.numpy(), dtype=self.dtype)
+        return torch.from_numpy(self.session.run([self.output], {self.input: array})[0])
+
+
+def _choose(names: list[str], wanted: str | None) -> str:
+    """The output that holds the scores: the one asked for, one of a known name, or the first."""
+    if wanted is not None and wanted not in names:
+        raise InputError(f"the ONNX model has no output {wanted!r}: expected one of {', '.join(names)}")
+    chosen = wanted or next((name for name in KEYS if name in names), names[0])
+    if wanted is None and len(names) > 1 and chosen not in KEYS:
+        warnings.warn(
+            f"the ONNX model has outputs {', '.join(names)}, and {chosen} is taken: say ?output=", stacklevel=2
+        )
+    return chosen

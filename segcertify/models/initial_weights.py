@@ -1,0 +1,55 @@
+"""Where a network starts from: other weights, as far as they fit."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from segcertify.errors import InputError
+from segcertify.models.formats.weights import fill, require_finite_weights
+from segcertify.models.networks.lite import DEPTHS, Lite, imagenet_encoder
+from segcertify.models.saved import read_weights
+
+LOG = logging.getLogger("segcertify")
+
+ENOUGH = 0.5
+"""A start that gives less than this part of a network's weights is taken for a mistake."""
+
+
+def described(path: str | os.PathLike[str]) -> str:
+    """A file's name and a digest of what is in it, so that another file of that name is told apart."""
+    return f"{Path(path).name} (SHA-256 {hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]})"
+
+
+def start_from(model: nn.Module, path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Give a fresh network the weights in a file; returns the names of those that stay fresh.
+
+    For `Lite` the file may hold the public ImageNet weights of EfficientNet-Lite0,
+    which start its encoder. Any other file gives all weights of the same name and
+    shape: a network trained on other classes keeps all but its last layer.
+    """
+    state = read_weights(path).state
+    if isinstance(model, Lite) and (encoder := imagenet_encoder(state, DEPTHS[model.stride])):
+        fill(model.encoder, encoder)
+        return tuple(name for name in model.state_dict() if not name.startswith("encoder."))
+    own = model.state_dict()
+    fits = {name for name, tensor in own.items() if name in state.tensors and state.tensors[name].shape == tensor.shape}
+    given = sum(own[name].numel() for name in fits)
+    total = sum(tensor.numel() for tensor in own.values())
+    if given < ENOUGH * total:
+        raise InputError(
+            f"{path} fits only {len(fits)} of {len(own)} weights of {type(model).__name__} "
+            f"({given / total:.0%} of its numbers): is it a checkpoint of this architecture?"
+        )
+    require_finite_weights(state)
+    with torch.no_grad():
+        for name in fits:
+            own[name].copy_(state.tensors[name])
+    fresh = tuple(name for name in own if name not in fits)
+    LOG.info("%s: %d of %d weights taken; fresh: %s", path, len(fits), len(own), ", ".join(fresh) or "none")
+    return fresh

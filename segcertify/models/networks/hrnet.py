@@ -1,0 +1,241 @@
+"""HRNetV2, the network of the paper's image experiments (Wang et al. 2020) [Fischer2021, sec. 6.2].
+
+Names and shapes of the state dict equal those of the public checkpoints (branch
+pytorch-v1.1 of HRNet-Semantic-Segmentation). Input: RGB in [0, 1]; the
+normalisation is inside, in buffers that the state dict does not hold. Output:
+logits at a quarter of the input's resolution, which the sampler upsamples.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn.functional import interpolate, relu
+
+from segcertify.errors import InputError, require_integer
+from segcertify.models.formats.weights import fill, load_state
+from segcertify.models.wrappers.normalisation import IMAGENET_MEAN, IMAGENET_STD, Normalise
+
+STEM = 64
+EXPANSION = 4
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What distinguishes one HRNetV2 from another."""
+
+    width: int = 48
+    classes: int = 19
+    blocks: int = 4
+    modules: tuple[int, int, int] = (1, 4, 3)
+
+    def __post_init__(self) -> None:
+        for name in ("width", "classes", "blocks"):
+            require_integer(name, getattr(self, name))
+        if len(self.modules) != 3 or any(require_integer("a number of modules", count) < 1 for count in self.modules):
+            raise InputError(f"modules must be three counts, for stages 2, 3 and 4, but got {self.modules!r}")
+
+
+W48 = Architecture()
+W18_SMALL_V2 = Architecture(width=18, blocks=2, modules=(1, 3, 2))
+
+
+class HRNet(nn.Module):
+    """HRNetV2: four stages of parallel branches with W, 2W, 4W and 8W channels, fused after each module.
+
+    >>> import torch
+    >>> model = HRNet(Architecture(width=4, classes=7, blocks=1, modules=(1, 1, 1))).eval()
+    >>> model(torch.zeros(1, 3, 64, 96)).shape
+    torch.Size([1, 7, 16, 24])
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture = W48,
+        *,
+        mean: Sequence[float] = IMAGENET_MEAN,
+        std: Sequence[float] = IMAGENET_STD,
+    ) -> None:
+        super().__init__()
+        self.architecture = architecture
+        widths = [architecture.width * 2**branch for branch in range(4)]
+        self.normalise = Normalise(mean, std)
+        self.conv1, self.bn1 = _conv(3, STEM, 3, stride=2), nn.BatchNorm2d(STEM)
+        self.conv2, self.bn2 = _conv(STEM, STEM, 3, stride=2), nn.BatchNorm2d(STEM)
+        inputs = [STEM] + [STEM * EXPANSION] * (architecture.blocks - 1)
+        self.layer1 = nn.Sequential(*(Bottleneck(channels) for channels in inputs))
+        self.transition1 = _transition([STEM * EXPANSION], widths[:2])
+        self.stage2 = _stage(architecture.modules[0], widths[:2], architecture.blocks)
+        self.transition2 = _transition(widths[:2], widths[:3])
+        self.stage3 = _stage(architecture.modules[1], widths[:3], architecture.blocks)
+        self.transition3 = _transition(widths[:3], widths)
+        self.stage4 = _stage(architecture.modules[2], widths, architecture.blocks)
+        features = sum(widths)
+        self.last_layer = nn.Sequential(
+            nn.Conv2d(features, features, 1),
+            nn.BatchNorm2d(features),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(features, architecture.classes, 1),
+        )
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        """Logits (B, classes, H / 4, W / 4), rounded up, of RGB images (B, 3, H, W) in [0, 1]."""
+        if batch.ndim != 4 or batch.shape[1] != 3:
+            raise InputError(f"HRNet takes RGB images (B, 3, H, W), but got shape {tuple(batch.shape)}")
+        x = relu(self.bn1(self.conv1(self.normalise(batch))))
+        x = relu(self.bn2(self.conv2(x)))
+        branches = [self.layer1(x)]
+        for transition, stage in (
+            (self.transition1, self.stage2),
+            (self.transition2, self.stage3),
+            (self.transition3, self.stage4),
+        ):
+            last = len(branches) - 1  # a new branch starts from the coarsest one there is
+            branches = stage([step(branches[min(i, last)]) for i, step in enumerate(transition)])
+        return self.last_layer(torch.cat([_resize(branch, branches[0]) for branch in branches], 1))  # type: ignore[no-any-return]
+
+
+class Bottleneck(nn.Module):
+    """1x1, 3x3 and 1x1 convolutions to four times the stem's channels, and a shortcut."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        wide = STEM * EXPANSION
+        self.conv1, self.bn1 = _conv(channels, STEM, 1), nn.BatchNorm2d(STEM)
+        self.conv2, self.bn2 = _conv(STEM, STEM, 3), nn.BatchNorm2d(STEM)
+        self.conv3, self.bn3 = _conv(STEM, wide, 1), nn.BatchNorm2d(wide)
+        self.downsample: nn.Module = nn.Identity()
+        if channels != wide:
+            self.downsample = nn.Sequential(_conv(channels, wide, 1), nn.BatchNorm2d(wide))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The block's output, at its input's resolution."""
+        y = relu(self.bn1(self.conv1(x)))
+        y = relu(self.bn2(self.conv2(y)))
+        return relu(self.bn3(self.conv3(y)) + self.downsample(x))
+
+
+class BasicBlock(nn.Module):
+    """Two 3x3 convolutions and a shortcut."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = _conv(channels, channels, 3), nn.BatchNorm2d(channels)
+        self.conv2, self.bn2 = _conv(channels, channels, 3), nn.BatchNorm2d(channels)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The block's output, at its input's resolution."""
+        return relu(self.bn2(self.conv2(relu(self.bn1(self.conv1(x))))) + x)
+
+
+class ParallelModule(nn.Module):
+    """Basic blocks on every branch; then each branch becomes the sum of all, brought to its resolution."""
+
+    def __init__(self, widths: Sequence[int], blocks: int) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(nn.Sequential(*(BasicBlock(width) for _ in range(blocks))) for width in widths)
+        self.fuse_layers = nn.ModuleList(
+            nn.ModuleList(_fuse(widths, source, target) for source in range(len(widths)))
+            for target in range(len(widths))
+        )
+
+    def forward(self, xs: list[torch.Tensor]) -> list[torch.Tensor]:
+        """One tensor per branch in, one per branch out."""
+        xs = [branch(x) for branch, x in zip(self.branches, xs, strict=True)]
+        fused = []
+        for target, layers in zip(xs, self.fuse_layers, strict=True):
+            terms = [_resize(layer(x), target) for layer, x in zip(layers, xs, strict=True)]  # type: ignore[call-overload]
+            fused.append(relu(sum(terms[1:], terms[0])))
+        return fused
+
+
+def load_hrnet(
+    path: str | os.PathLike[str],
+    *,
+    width: int | None = None,
+    classes: int | None = None,
+    mean: Sequence[float] = IMAGENET_MEAN,
+    std: Sequence[float] = IMAGENET_STD,
+) -> HRNet:
+    """The HRNetV2 of a checkpoint, in evaluation mode; its architecture is read from the keys.
+
+    ``width`` and ``classes``, where given, must agree with the file.
+    """
+    state = load_state(path)
+    found = infer(state.tensors, source=str(path))
+    for name, asked, has in (("width", width, found.width), ("classes", classes, found.classes)):
+        if asked is not None and asked != has:
+            raise InputError(f"{path} holds an HRNetV2 of {name} {has}, but {name}={asked} was asked for: leave it out")
+    with torch.device("meta"):  # no time spent on weights that the file replaces
+        model = HRNet(found)
+    model.normalise = Normalise(mean, std)
+    fill(model, state)
+    return model.eval()
+
+
+def infer(state: Mapping[str, torch.Tensor], *, source: str = "the state dict") -> Architecture:
+    """The architecture whose state dict this is, from its names and shapes."""
+    try:
+        return Architecture(
+            width=state["transition1.0.0.weight"].shape[0],
+            classes=state["last_layer.3.weight"].shape[0],
+            blocks=_children(state, "layer1."),
+            modules=(_children(state, "stage2."), _children(state, "stage3."), _children(state, "stage4.")),
+        )
+    except (KeyError, InputError) as error:
+        some = ", ".join(list(state)[:4]) or "nothing"
+        raise InputError(
+            f"{source} is no HRNetV2 segmentation network: {error} is not in it; it holds {some}, ... "
+            "ImageNet weights and HRNet-OCR have other heads: give weights of branch pytorch-v1.1"
+        ) from None
+
+
+def _children(state: Mapping[str, torch.Tensor], prefix: str) -> int:
+    """How many numbered children a container has in a state dict."""
+    return len({name[len(prefix) :].split(".")[0] for name in state if name.startswith(prefix)})
+
+
+def _conv(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(inputs, outputs, size, stride=stride, padding=size // 2, bias=False)
+
+
+def _unit(inputs: int, outputs: int, *, stride: int = 1, size: int = 3, active: bool = True) -> nn.Sequential:
+    """Convolution and batch norm, with a ReLU where ``active``."""
+    layers: list[nn.Module] = [_conv(inputs, outputs, size, stride), nn.BatchNorm2d(outputs)]
+    return nn.Sequential(*layers, nn.ReLU(inplace=True)) if active else nn.Sequential(*layers)
+
+
+def _transition(old: Sequence[int], new: Sequence[int]) -> nn.ModuleList:
+    """From one stage's branches to the next one's: change channels, or open a branch at half the resolution."""
+    steps: list[nn.Module] = []
+    for i, width in enumerate(new):
+        if i >= len(old):
+            steps.append(nn.Sequential(_unit(old[-1], width, stride=2)))
+        else:
+            steps.append(nn.Identity() if old[i] == width else _unit(old[i], width))
+    return nn.ModuleList(steps)
+
+
+def _stage(count: int, widths: Sequence[int], blocks: int) -> nn.Sequential:
+    return nn.Sequential(*(ParallelModule(widths, blocks) for _ in range(count)))
+
+
+def _fuse(widths: Sequence[int], source: int, target: int) -> nn.Module:
+    """What brings branch ``source`` to the channels of ``target``, and down to its resolution."""
+    if source == target:
+        return nn.Identity()
+    if source > target:
+        return _unit(widths[source], widths[target], size=1, active=False)
+    steps = [_unit(widths[source], widths[source], stride=2) for _ in range(target - source - 1)]
+    return nn.Sequential(*steps, _unit(widths[source], widths[target], stride=2, active=False))
+
+
+def _resize(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """``x`` at the resolution of ``like``, bilinearly."""
+    if x.shape[2:] == like.shape[2:]:
+        return x
+    return interpolate(x, size=like.shape[2:], mode="bilinear", align_corners=False)

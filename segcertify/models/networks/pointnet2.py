@@ -1,0 +1,317 @@
+"""PointNet++ with multi-scale grouping for part segmentation (Qi et al. 2017), the paper's network for point clouds.
+
+Names and shapes of the state dict equal those of the public checkpoints
+(``pointnet2_part_seg_msg`` of Pointnet_Pointnet2_pytorch). Input: clouds that are
+centred at their mean and scaled to unit radius. Farthest-point sampling begins
+at a random point, so the network is itself random: it takes a seed per cloud.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import torch
+from torch import nn
+from torch.nn.functional import dropout, linear, log_softmax, one_hot
+
+from segcertify.errors import InputError, require_integer
+from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
+from segcertify.models.formats.weights import fill, load_state
+from segcertify.models.networks.grouping import ball, farthest, flat, gather, interpolate
+
+CPU_ROWS, ROWS = 2**14, 2**20
+"""How many neighbours pass through a layer at once: few for a CPU, which is slow with new memory, many for a GPU."""
+
+
+class Scale(NamedTuple):
+    """A ball's radius, how many neighbours it may have, and the layers that these pass."""
+
+    radius: float
+    most: int
+    widths: tuple[int, ...]
+
+
+CENTRES = 512, 128
+SCALES = (
+    (Scale(0.1, 32, (32, 32, 64)), Scale(0.2, 64, (64, 64, 128)), Scale(0.4, 128, (64, 96, 128))),
+    (Scale(0.4, 64, (128, 128, 256)), Scale(0.8, 128, (128, 196, 256))),
+)
+FEATURES = 320, 512
+"""Of each centre, after the first and after the second grouping: all its balls' together."""
+
+
+class PointNet2(nn.Module):
+    """PointNet++: features of 512 and then 128 balls at several scales, of the whole cloud, and back to the points.
+
+    Parameters
+    ----------
+    normals : bool
+        Whether a point has 6 columns, its place and its normal, or 3, its place alone.
+    categories, parts : int
+        How many kinds of shapes there are, and how many parts they have, all together.
+
+    >>> PointNet2(normals=False).eval()(torch.rand(1, 512, 3), [4]).shape
+    torch.Size([1, 50, 512])
+    """
+
+    graphable = False  # how many neighbours there are decides on shapes: no CUDA graph can replay that
+
+    def __init__(
+        self, normals: bool = True, *, categories: int = len(CATEGORIES), parts: int = len(PART_NAMES)
+    ) -> None:
+        super().__init__()
+        self.normals = flag("normals", normals)
+        self.categories, self.parts = require_integer("categories", categories), require_integer("parts", parts)
+        self.columns = 6 if normals else 3
+        self.sa1 = Grouping(self.columns, CENTRES[0], SCALES[0])
+        self.sa2 = Grouping(FEATURES[0], CENTRES[1], SCALES[1])
+        self.sa3 = Layers(nn.Conv2d, 3 + FEATURES[1], (256, 512, 1024))
+        self.fp3 = Layers(nn.Conv1d, FEATURES[1] + 1024, (256, 256))
+        self.fp2 = Layers(nn.Conv1d, FEATURES[0] + 256, (256, 128))
+        self.fp1 = Layers(nn.Conv1d, self.categories + 3 + self.columns + 128, (128, 128))
+        self.conv1, self.bn1 = nn.Conv1d(128, 128, 1), nn.BatchNorm1d(128)
+        self.conv2 = nn.Conv1d(128, self.parts, 1)
+
+    def forward(
+        self,
+        points: torch.Tensor,
+        category: torch.Tensor | Sequence[int] | None = None,
+        seeds: Sequence[int] | None = None,
+    ) -> torch.Tensor:
+        """Log-probabilities (B, parts, N) of clouds (B, N, 3 or 6), each of the category of that number (B,).
+
+        Without ``category``, one more column, the last, holds the category's number,
+        as in training batches. Without ``seeds``, one per cloud, sampling begins
+        anywhere, by torch's default generator.
+        """
+        points, category = self._checked(points, category)
+        starts = _starts(points, seeds)
+        xyz = points[..., :3].to(torch.promote_types(points.dtype, torch.float32))
+        fine = self.sa1(xyz, points, starts[0])
+        coarse = self.sa2(fine.xyz, fine.features, starts[1])
+        whole = self.sa3(torch.cat([coarse.xyz.to(coarse.features.dtype), coarse.features], -1)).amax(1, keepdim=True)
+        x = self.fp3(torch.cat([coarse.features, whole.expand(-1, CENTRES[1], -1)], -1))
+        x = self.fp2(torch.cat([fine.features, coarse.spread(x, fine.xyz)], -1))
+        kind = one_hot(category, self.categories).to(points.dtype).unsqueeze(1).expand(-1, points.shape[1], -1)
+        x = self.fp1(torch.cat([kind, points[..., :3], points, fine.spread(x, xyz)], -1))
+        x = dropout(Unit(self.conv1, self.bn1)(x), 0.5, self.training)
+        x = linear(x, self.conv2.weight.flatten(1), self.conv2.bias)
+        return log_softmax(x.float() if x.dtype.itemsize < 4 else x, -1).transpose(1, 2)
+
+    def _checked(
+        self, points: torch.Tensor, category: torch.Tensor | Sequence[int] | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The clouds and their categories, apart."""
+        columns = self.columns + (category is None)
+        if points.ndim != 3 or points.shape[2] != columns:
+            names = "x, y, z" + (" and the normal" if self.normals else "") + (", category" if category is None else "")
+            raise InputError(
+                f"PointNet2 of normals={self.normals} takes clouds (B, points, {columns}) of {names}, "
+                f"but got shape {tuple(points.shape)}: give these columns, or load weights for others"
+            )
+        if points.shape[1] < CENTRES[0]:
+            raise InputError(
+                f"PointNet2 takes at least {CENTRES[0]} points, but got {points.shape[1]}: "
+                "draw more from the shape, with replacement if need be"
+            )
+        if not torch.isfinite(points).all():  # else a centre may have no neighbours, which ends a CUDA process
+            raise InputError("PointNet2 takes finite numbers, but a cloud has NaN or infinity: clean it first")
+        if category is None:
+            points, category = points[..., :-1], points[:, 0, -1]
+        category = torch.as_tensor(category, device=points.device).to(torch.int64)
+        if category.shape != points.shape[:1] or not 0 <= int(category.min()) <= int(category.max()) < self.categories:
+            raise InputError(
+                f"category must be one integer from 0 to {self.categories - 1} per cloud, here {len(points)}, "
+                f"but got {category.tolist()}"
+            )
+        return points, category
+
+
+@dataclass(frozen=True)
+class Level:
+    """Centres (B, S, 3) with features (B, S, C), and their squared distances (B, S, N) to the points they stand for."""
+
+    xyz: torch.Tensor
+    features: torch.Tensor
+    distances: torch.Tensor
+
+    def spread(self, features: torch.Tensor, xyz: torch.Tensor) -> torch.Tensor:
+        """Features of the centres, interpolated at the points (B, N, 3) they stand for."""
+        return interpolate(features, self.xyz, xyz, self.distances)
+
+
+class Grouping(nn.Module):
+    """Centres far from one another, each with the largest features of its neighbours, in balls of several sizes.
+
+    A neighbour enters with [its features, its offset from the centre].
+    """
+
+    def __init__(self, inputs: int, count: int, scales: Sequence[Scale]) -> None:
+        super().__init__()
+        self.count, self.scales = count, scales
+        layers = [Layers(nn.Conv2d, inputs + 3, scale.widths) for scale in scales]
+        self.conv_blocks = nn.ModuleList(each.mlp_convs for each in layers)
+        self.bn_blocks = nn.ModuleList(each.mlp_bns for each in layers)
+
+    def forward(self, xyz: torch.Tensor, features: torch.Tensor, start: torch.Tensor) -> Level:
+        """The centres among points (B, N, 3) with features (B, N, C), sampled from ``start`` (B,) on."""
+        chosen, distances = farthest(xyz, self.count, start)
+        centres = gather(xyz, chosen)
+        found = []
+        for scale, convs, norms in zip(self.scales, self.conv_blocks, self.bn_blocks, strict=True):
+            index = ball(distances, scale.radius, scale.most)
+            found.append(largest(xyz, features, centres, index, units(convs, norms)))
+        return Level(centres, torch.cat(found, -1), distances)
+
+
+def largest(
+    xyz: torch.Tensor,
+    features: torch.Tensor,
+    centres: torch.Tensor,
+    index: torch.Tensor,
+    layers: Sequence[Unit],
+) -> torch.Tensor:
+    """The largest features (B, S, C) among each centre's neighbours, after the layers.
+
+    ``index`` (B, S, K) names the neighbours as `ball` does. The first layer is linear in the
+    features, so that part of it is computed once per point, not per neighbour. In
+    evaluation, places that the first neighbour fills are left out where they can be.
+    """
+    batch, count, most = index.shape
+    first, others = layers[0], [(layer, layer.weights()) for layer in layers[1:]]
+    weight, bias = first.weights()
+    points = linear(features, weight[:, :-3], bias).flatten(0, 1)
+    rows, xyz, centres = flat(index, xyz.shape[1]).flatten(0, 1), xyz.flatten(0, 1), centres.flatten(0, 1)
+    once = max(1, (CPU_ROWS if xyz.device.type == "cpu" else ROWS) // most)
+    whole = [(torch.arange(len(rows), device=rows.device), most)]  # a batch norm in training wants all at once
+    portions = whole if first.norm.training else by_size(rows, once)
+    found = []
+    for some, room in portions:
+        places = rows.index_select(0, some)[:, :room].flatten()
+        offsets = xyz.index_select(0, places).view(-1, room, 3) - centres.index_select(0, some).unsqueeze(1)
+        x = points.index_select(0, places)
+        x = torch.addmm(x, offsets.view(-1, 3).to(x.dtype), weight[:, -3:].t())
+        x = first.normalised(x)
+        for layer, weights in others:
+            x = layer.normalised(linear(x.relu_(), *weights))
+        found.append(x.view(len(some), room, -1).amax(1))
+    back = torch.cat([some for some, _ in portions]).argsort()
+    return torch.cat(found).index_select(0, back).relu_().view(batch, count, -1)
+
+
+def by_size(rows: torch.Tensor, once: int) -> list[tuple[torch.Tensor, int]]:
+    """Portions of at most ``once`` balls (B S, K), those with few points first, and the most points of each portion's.
+
+    Noise drives points apart: of a small ball's places most are then filled with its first point again.
+    """
+    size, order = (1 + (rows != rows[:, :1]).sum(1)).sort(stable=True)
+    largest = torch.cat([size[once - 1 :: once], size[-1:]]).tolist()
+    return list(zip(torch.split(order, once), largest, strict=False))
+
+
+class Unit(NamedTuple):
+    """A 1x1 convolution and the batch norm after it, for features (..., C) in whatever order of points."""
+
+    conv: nn.Conv1d | nn.Conv2d
+    norm: nn.BatchNorm1d | nn.BatchNorm2d
+
+    def weights(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The convolution's weight (outputs, inputs) and bias; in evaluation, the batch norm is in them."""
+        weight, bias = self.conv.weight.flatten(1), cast(torch.Tensor, self.conv.bias)
+        mean, variance = self.norm.running_mean, self.norm.running_var
+        if self.norm.training or mean is None or variance is None:
+            return weight, bias
+        scale = self.norm.weight / (variance + self.norm.eps).sqrt()
+        return weight * scale.unsqueeze(1), (bias - mean) * scale + self.norm.bias
+
+    def normalised(self, x: torch.Tensor) -> torch.Tensor:
+        """The batch norm of the convolution's output; in evaluation, it is in the weights already."""
+        if not self.norm.training:
+            return x
+        shape = (-1, x.shape[-1], 1, 1) if isinstance(self.norm, nn.BatchNorm2d) else (-1, x.shape[-1])
+        return cast(torch.Tensor, self.norm(x.reshape(shape))).view(x.shape)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """Both, and a ReLU."""
+        return self.normalised(linear(x, *self.weights())).relu_()
+
+
+def units(convs: nn.Module, norms: nn.Module) -> list[Unit]:
+    """The layers of a network that holds its convolutions and its norms apart."""
+    return [Unit(conv, norm) for conv, norm in zip(convs.children(), norms.children(), strict=True)]  # type: ignore[arg-type]
+
+
+class Layers(nn.Module):
+    """1x1 convolutions, each with batch norm and ReLU: the same layers for every point."""
+
+    def __init__(self, kind: type[nn.Conv1d] | type[nn.Conv2d], inputs: int, widths: Sequence[int]) -> None:
+        super().__init__()
+        sizes = list(zip([inputs, *widths], widths, strict=False))
+        norm = nn.BatchNorm1d if kind is nn.Conv1d else nn.BatchNorm2d
+        self.mlp_convs = nn.ModuleList(kind(before, after, 1) for before, after in sizes)
+        self.mlp_bns = nn.ModuleList(norm(after) for _, after in sizes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The features (B, N, C) of points, after the layers."""
+        for unit in units(self.mlp_convs, self.mlp_bns):
+            x = unit(x)
+        return x
+
+
+def load_pointnet2(path: str | os.PathLike[str], *, normals: bool | None = None) -> PointNet2:
+    """The PointNet++ of a checkpoint, in evaluation mode; ``normals``, where given, must agree with the file."""
+    state = load_state(path)
+    found = infer(state.tensors, source=str(path))
+    if normals is not None and normals != found["normals"]:
+        kind = "with" if found["normals"] else "without"
+        raise InputError(f"{path} holds a PointNet2 {kind} normals, but normals={normals} was asked for: leave it out")
+    with torch.device("meta"):  # no time spent on weights that the file replaces
+        model = PointNet2(**found)  # type: ignore[arg-type]
+    fill(model, state)
+    return model.eval()
+
+
+def infer(state: Mapping[str, torch.Tensor], *, source: str = "the state dict") -> dict[str, int | bool]:
+    """What `PointNet2` has to be given for this state dict, from its names and shapes."""
+    try:
+        columns = state["sa1.conv_blocks.0.0.weight"].shape[1] - 3
+        inputs, parts = state["fp1.mlp_convs.0.weight"].shape[1], state["conv2.weight"].shape[0]
+    except (KeyError, IndexError) as error:
+        some = ", ".join(list(state)[:4]) or "nothing"
+        raise InputError(
+            f"{source} is no PointNet++ (MSG) part segmentation network: {error} is not in it; it holds {some}, ... "
+            "Give weights of pointnet2_part_seg_msg, not of the single-scale or another network"
+        ) from None
+    if columns not in (3, 6) or inputs <= 128 + 3 + columns:
+        raise InputError(
+            f"{source} is for points of {columns} columns and has {inputs} inputs in fp1: "
+            "expected 3 columns, or 6 with normals, and more than 134 or 137 inputs"
+        )
+    return {"normals": columns == 6, "categories": inputs - 128 - 3 - columns, "parts": parts}
+
+
+def flag(name: str, value: object) -> bool:
+    """``value``, which must be True or False."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be true or false, but got {value!r}")
+    return value
+
+
+def hashed(*values: int | str) -> int:
+    """A number of 63 bits that depends on the values and looks like chance."""
+    return int.from_bytes(hashlib.blake2b(repr(values).encode(), digest_size=8).digest(), "little") >> 1
+
+
+def _starts(points: torch.Tensor, seeds: Sequence[int] | None) -> list[torch.Tensor]:
+    """Where each cloud's two samplings begin: for each an index (B,)."""
+    sizes = points.shape[1], CENTRES[0]
+    if seeds is None:
+        return [torch.randint(size, points.shape[:1], device=points.device) for size in sizes]
+    if len(seeds) != len(points):
+        raise InputError(f"seeds must be one integer per cloud, here {len(points)}, but got {len(seeds)}")
+    starts = [[hashed("start", i, int(seed)) % size for seed in seeds] for i, size in enumerate(sizes)]
+    return list(torch.tensor(starts, device=points.device))

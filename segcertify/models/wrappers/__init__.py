@@ -1,0 +1,1 @@
+"""Modules around a network: normalisation, scales, views, precision."""

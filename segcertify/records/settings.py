@@ -1,0 +1,115 @@
+"""Settings: all that decides an evaluation's records, in plain values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from segcertify import __version__
+from segcertify.errors import InputError, require_integer, require_positive, require_probability
+
+LOSSES = ("cross-entropy", "segpgd", "cospgd")
+"""The names of the losses that an attack can raise: `segcertify.attacks.losses` holds them."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One claim of the paper's tables: noise, draws and threshold."""
+
+    sigma: float
+    n: int
+    tau: float
+
+    def __post_init__(self) -> None:
+        require_positive("sigma", self.sigma)
+        require_integer("n", self.n)
+        require_probability("tau", self.tau, low=0.5, closed=True)
+
+
+def distinct(settings: Sequence[Setting | tuple[float, int, float]]) -> tuple[Setting, ...]:
+    """The settings as `Setting` objects. Raises `InputError` if one comes twice."""
+    claims = tuple(setting if isinstance(setting, Setting) else Setting(*setting) for setting in settings)
+    if len(set(claims)) != len(claims):
+        raise InputError(f"settings must all be different, but got {list(settings)}")
+    return claims
+
+
+@dataclass(frozen=True)
+class AttackSettings:
+    """Projected gradient ascent away from the ground truth, on every scene and at several radii.
+
+    ``radii`` default to the radii that the evaluation certifies, and to twice and
+    four times the largest of them. With ``smoothed`` above 0, the smoothed model of
+    every sigma is attacked too. That attack takes a fifth of the steps, and each step
+    averages gradients over 8 noisy copies. The smoothed model then answers with the
+    most frequent label among ``smoothed`` fresh draws.
+    """
+
+    loss: str = "cross-entropy"
+    radii: tuple[float, ...] = ()
+    steps: int = 100
+    restarts: int = 1
+    smoothed: int = 0
+
+    def __post_init__(self) -> None:
+        require_loss_name(self.loss)
+        radii = tuple(sorted(require_positive("the radius of an attack", radius) for radius in self.radii))
+        if len(set(radii)) < len(radii):
+            raise InputError(f"the radii of an attack must all be different, but got {list(self.radii)}")
+        object.__setattr__(self, "radii", radii)
+        require_integer("the steps of an attack", self.steps)
+        require_integer("the restarts of an attack", self.restarts)
+        require_integer("smoothed", self.smoothed, at_least=0)
+
+    @property
+    def smoothed_steps(self) -> int:
+        """The steps of an attack on a smoothed model."""
+        return smoothed_steps(self.steps)
+
+    def with_radii(self, certified: Sequence[float], *, largest: float = math.inf) -> AttackSettings:
+        """The same settings with radii filled in from the certified ones; none exceeds ``largest``."""
+        if self.radii:
+            return self
+        top = max(certified, default=0.0)
+        if not top:
+            raise InputError("no setting certifies a radius above 0, within which to attack: give the attack's radii")
+        wanted = {min(radius, largest) for radius in (*certified, 2 * top, 4 * top)}
+        return replace(self, radii=tuple(wanted - {0.0}))
+
+
+def smoothed_steps(steps: int) -> int:
+    """The steps of an attack on a smoothed model: a fifth, since each step asks many draws."""
+    return max(1, steps // 5)
+
+
+def require_loss_name(name: str) -> str:
+    """The name of a loss that an attack can raise."""
+    if name not in LOSSES:
+        raise InputError(f"unknown loss {name!r} for an attack: use {', '.join(LOSSES)}")
+    return name
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All that decides an evaluation's records, in plain values; a run's folder stores it.
+
+    ``categories`` are the classes that clouds of each category have, ``scenes`` is a digest of the scenes.
+    """
+
+    model: str
+    weights: str
+    data: str
+    classes: tuple[str, ...]
+    categories: dict[str, tuple[int, ...]]
+    scenes: str
+    settings: tuple[Setting, ...]
+    corrections: tuple[str, ...]
+    n0: int
+    alpha: float
+    seed: int
+    noise: str
+    precision: str
+    device: str
+    attack: AttackSettings | None = None
+    version: str = __version__

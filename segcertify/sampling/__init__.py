@@ -1,0 +1,1 @@
+"""From a model, an input and a noise to votes. Torch starts here."""

@@ -1,0 +1,104 @@
+"""A sampling run's state on disk, so that a killed run goes on where it was."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from segcertify.arrays import Array
+from segcertify.errors import InputError, require_finite
+from segcertify.sampling.streams import Phase
+from segcertify.storage import archive
+from segcertify.storage.interruption import interruption
+from segcertify.votes import same_answers
+
+_VERSION = 1
+_KIND = "checkpoint"
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """How far a run is: draws done in this phase, and what they gave so far."""
+
+    phase: Phase
+    done: int
+    batch_size: int
+    arrays: Mapping[str, Array]
+
+
+class Checkpoint:
+    """One file, rewritten whole at most every ``every`` seconds; with no path it is never due.
+
+    ``run`` describes the run in plain values, ``fingerprint`` the model by a few
+    of its answers: a file of another run or model is refused.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        run: Mapping[str, Any],
+        *,
+        fingerprint: Sequence[float] = (),
+        every: float,
+    ) -> None:
+        self._path = None if path is None else archive.require_writable(path)
+        self._run = dict(run)
+        self._fingerprint = list(fingerprint)
+        self._every = require_finite("checkpoint_every", every)
+        self._saved = time.monotonic()
+        self._asked_to_stop: Callable[[], BaseException | None] = lambda: None
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Within, a signal to stop makes a state due, and is raised once that is saved."""
+        if self._path is None:
+            yield
+            return
+        with interruption() as self._asked_to_stop:
+            yield
+
+    def load(self) -> State | None:
+        """The state last saved, or None if there is none."""
+        if self._path is None or not self._path.exists():
+            return None
+        header, arrays = archive.read(self._path, kind=_KIND, version=_VERSION)
+        run = header.get("run", {})
+        for name, value in self._run.items():
+            if run.get(name) != value:
+                raise InputError(
+                    f"{self._path} belongs to another run: its {name} is {run.get(name)!r}, this run's is {value!r}. "
+                    "Resume with the same settings, model and input, or delete the file to start anew."
+                )
+        try:
+            same = same_answers(header["fingerprint"], self._fingerprint)
+            state = State(header["phase"], header["done"], header["batch_size"], arrays)
+        except KeyError as error:
+            raise InputError(f"{self._path} is not a complete checkpoint (no {error}): delete it") from None
+        if not same:
+            raise InputError(
+                f"{self._path} was written with another model: its answers to the same probes differ. "
+                "Resume with the same model, or delete the file to start anew."
+            )
+        return state
+
+    def due(self, *, last: bool = False) -> bool:
+        """Whether it is time to save; the last state always is."""
+        late = time.monotonic() - self._saved >= self._every
+        return self._path is not None and (last or late or self._asked_to_stop() is not None)
+
+    def save(self, state: State) -> None:
+        """Write the state."""
+        if self._path is None:
+            return
+        header = {
+            "phase": state.phase, "done": state.done, "batch_size": state.batch_size,
+            "run": self._run, "fingerprint": self._fingerprint,
+        }  # fmt: skip
+        archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=state.arrays)
+        self._saved = time.monotonic()
+        if stop := self._asked_to_stop():
+            raise stop

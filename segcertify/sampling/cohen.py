@@ -1,0 +1,83 @@
+"""Randomized smoothing for classification: Predict and Certify [Cohen2019], [Fischer2021, Alg. 1].
+
+A classifier is a segmenter with one component: logits (B, classes), or labels (B,).
+"""
+
+from __future__ import annotations
+
+import torch
+
+from segcertify.certificate import ABSTAIN, Certificate
+from segcertify.certification import indiv_class
+from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.noise import Noise
+from segcertify.sampling.draws import Draws, Input
+from segcertify.sampling.sampler import Sampler
+from segcertify.sampling.segmenter import Segmenter
+from segcertify.stats.binomial import p_values
+
+
+def predict(
+    model: Segmenter,
+    x: Input,
+    *,
+    noise: Noise,
+    n: int = 1000,
+    alpha: float = 0.001,
+    seed: int = 0,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    input_id: str = "",
+) -> int:
+    """The smoothed classifier's label at x, or ABSTAIN: Predict [Fischer2021, Alg. 1].
+
+    The label returned differs from the smoothed arg-max with probability at
+    most alpha. (How often it abstains is not bounded: the paper's text has the
+    two swapped.)
+    """
+    n, alpha = require_integer("n", n), require_probability("alpha", alpha)
+    sampler = _classifier(
+        Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
+    )
+    counts = torch.sort(sampler.class_counts("agree", n).flatten(), descending=True, stable=True)
+    top = int(counts.values[0])
+    second = int(counts.values[1]) if len(counts.values) > 1 else 0
+    p = min(1.0, 2 * float(p_values(top + second, 0.5)[top]))  # BinPValue(n_A, n_A + n_B, =, 0.5)
+    return int(counts.indices[0]) if p <= alpha else ABSTAIN
+
+
+def certify(
+    model: Segmenter,
+    x: Input,
+    *,
+    noise: Noise,
+    n: int = 1000,
+    n0: int = 100,
+    alpha: float = 0.001,
+    seed: int = 0,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    input_id: str = "",
+    norm: str | None = None,
+) -> Certificate:
+    """The label and the radius within which it holds: Certify [Fischer2021, Alg. 1].
+
+    With probability at least 1 - alpha the label, if not ABSTAIN, stays the
+    smoothed arg-max within ``radius``. ``labels`` is a single number.
+    """
+    require_probability("alpha", alpha)
+    sampler = _classifier(
+        Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
+    )
+    noise.radius(0.5, norm, sampler.draws.input_shape)  # refuse a norm that this noise cannot prove
+    return indiv_class(sampler.votes(n=n, n0=n0, progress=False), alpha=alpha, norm=norm)
+
+
+def _classifier(draws: Draws) -> Sampler:
+    """A sampler of draws that have one label each."""
+    if draws.components:
+        raise InputError(
+            f"a classifier gives logits (B, classes), but this model labels components of shape {draws.components}: "
+            "use segcertify.certify"
+        )
+    return Sampler(draws)

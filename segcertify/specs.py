@@ -1,0 +1,1 @@
+"""The grammar of specs: ``scheme:target?key=value&key=value``."""

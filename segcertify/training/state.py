@@ -1,0 +1,70 @@
+"""The state of an unfinished run in one file, whole or not at all: weights, averages, the optimiser, the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from segcertify.errors import InputError
+from segcertify.storage import archive
+
+VERSION = 1
+
+
+def save(path: Path, *, step: int, modules: Mapping[str, nn.Module], optimiser: torch.optim.Optimizer) -> None:
+    """Write the state after ``step`` steps."""
+    tensors = {
+        f"{kind}/{name}": value for kind, module in modules.items() for name, value in module.state_dict().items()
+    }
+    tensors |= {
+        f"optimiser/{number}/{name}": torch.as_tensor(value)
+        for number, values in optimiser.state_dict()["state"].items()
+        for name, value in values.items()
+        if value is not None
+    }
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    archive.write(path, kind="training", version=VERSION, header={"step": step}, arrays=arrays)
+
+
+def load(path: Path, *, modules: Mapping[str, nn.Module], optimiser: torch.optim.Optimizer) -> int:
+    """Put a saved state back; returns the number of steps done."""
+    try:
+        header, arrays = archive.read(path, kind="training", version=VERSION)
+    except InputError as error:
+        raise InputError(f"{error}. It is the state of an unfinished run: delete it to begin the run again") from None
+    parts: dict[str, dict[str, torch.Tensor]] = {}
+    for name, array in arrays.items():
+        kind, _, rest = name.partition("/")
+        parts.setdefault(kind, {})[rest] = torch.from_numpy(array)
+    for kind, module in modules.items():
+        _refill(module, parts.get(kind, {}), where=path)
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for name, tensor in parts.get("optimiser", {}).items():
+        number, _, entry = name.partition("/")
+        state.setdefault(int(number), {})[entry] = tensor
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    _lay_out(optimiser)
+    return int(header["step"])
+
+
+def _lay_out(optimiser: torch.optim.Optimizer) -> None:
+    """Give the optimiser's tensors their weights' order in memory, which a file forgets and fused updates need."""
+    for weight, values in optimiser.state.items():
+        for name, value in values.items():
+            if isinstance(value, torch.Tensor) and value.shape == weight.shape:
+                values[name] = torch.empty_like(weight, requires_grad=False).copy_(value)
+
+
+def _refill(module: nn.Module, tensors: Mapping[str, torch.Tensor], *, where: Path) -> None:
+    """Fill a module in place, so that an optimiser that holds its weights goes on with them."""
+    with torch.no_grad():
+        for name, own in module.state_dict().items():
+            if name not in tensors or tensors[name].shape != own.shape:
+                raise InputError(
+                    f"{where} does not fit the model: {name} is missing or has another shape. "
+                    "Was it made with another architecture? Choose another folder"
+                )
+            own.copy_(tensors[name])

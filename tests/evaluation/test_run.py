@@ -1,0 +1,314 @@
+"""Evaluations: their records against plain computations, resuming, refusing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+import segcertify as sc
+from segcertify import metrics
+from segcertify.audit import audit_run
+from segcertify.data import load
+from segcertify.evaluation import Setting, evaluate
+from segcertify.models import Ensemble, MultiScale, View
+from segcertify.models.wrappers.normalisation import Normalise
+from segcertify.records import read_records
+from segcertify.report.figures import radius_figure
+from segcertify.report.run import read_run
+
+SETTINGS = [Setting(0.1, 60, 0.75), Setting(0.1, 120, 0.9), Setting(0.3, 60, 0.75), Setting(0.3, 60, 0.95)]
+MODULE = """
+import os, time
+import torch
+
+def brightness():
+    def model(batch):
+        if os.environ.get("SLOW"):
+            time.sleep(0.02)
+        grey = batch.mean(1)
+        return torch.stack([0.5 - grey, grey - 0.5, torch.full_like(grey, -9.0)], 1)
+    return model
+"""
+
+
+def brightness(batch):
+    grey = batch.mean(1)
+    return torch.stack([0.5 - grey, grey - 0.5, torch.full_like(grey, -9.0)], 1)
+
+
+@pytest.fixture
+def pets(tmp_path):
+    """Five small scenes in the pets layout: dark is background, bright is cat, with wrong and ignored pixels."""
+    rng = np.random.default_rng(0)
+    for folder in ("images", "labels"):
+        (tmp_path / "pets" / folder).mkdir(parents=True)
+    for name in "abcde":
+        bright = rng.random((12, 16)) < 0.5
+        pixels = np.where(bright[..., None], 200, 60) + rng.integers(-40, 40, (12, 16, 3))
+        labels = np.where(rng.random((12, 16)) < 0.1, 2, bright.astype(int))
+        labels[0] = 255
+        Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / "pets" / "images" / f"{name}.jpg", quality=95)
+        Image.fromarray(labels.astype(np.uint8)).save(tmp_path / "pets" / "labels" / f"{name}.png")
+    return tmp_path / "pets"
+
+
+def without_times(path):
+    records = [asdict(record) for record in read_records(path)]
+    return [{k: v for k, v in record.items() if not k.endswith("_seconds")} for record in records]
+
+
+@pytest.mark.filterwarnings("ignore:n=60 can certify nothing")
+def test_records_are_what_single_calls_give(pets, tmp_path):
+    data = load(f"pets:{pets}")
+    corrections = ("holm", "bonferroni")
+    records = evaluate(brightness, data, out=tmp_path / "run", settings=SETTINGS, corrections=corrections, seed=3)
+    assert len(records) == 5 * (1 + 2 + len(SETTINGS) * 2)
+    for scene in data:
+        for setting in SETTINGS:
+            for correction in corrections:
+                votes = sc.sample(
+                    brightness, scene.x, noise=sc.Gaussian(setting.sigma), n=setting.n, seed=3, input_id=scene.id
+                )
+                expected = sc.certify_votes(votes, tau=setting.tau, alpha=0.001, correction=correction)
+                key = (scene.id, *asdict(setting).values(), correction)
+                [record] = [r for r in records if (r.id, r.sigma, r.n, r.tau, r.correction) == key]
+                confusion = metrics.confusion(expected.labels, scene.target, scene.valid, classes=3)
+                np.testing.assert_array_equal(metrics.from_plain(record.confusion), confusion)
+                assert record.radius == expected.radius
+                assert record.abstained == expected.abstained.sum()
+                assert (record.components, record.valid, record.N) == (192, 176, 192)
+        [base] = [r for r in records if r.kind == "base" and r.id == scene.id]
+        prediction = brightness(torch.from_numpy(scene.x)[None]).argmax(1)[0].numpy()
+        confusion = metrics.confusion(prediction, scene.target, scene.valid, classes=3)
+        np.testing.assert_array_equal(metrics.from_plain(base.confusion), confusion)
+
+
+def test_an_n_that_certifies_nothing_is_recorded_as_full_abstention(pets, tmp_path):
+    records = evaluate(brightness, load(f"pets:{pets}").limit(1), out=tmp_path / "run", settings=[(0.1, 60, 0.95)])
+    [record] = [r for r in records if r.kind == "certified"]
+    assert record.abstained == record.components
+
+
+def test_summary_and_curves(pets, tmp_path):
+    evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", settings=SETTINGS, corrections=("bonferroni",))
+    run = read_run(tmp_path / "run")
+    base, *rows = run.rows
+    assert base.sigma is None
+    assert 0.8 < base.accuracy < 0.95  # a tenth of the labels was made wrong
+    assert [(row.sigma, row.n, row.tau) for row in rows] == [tuple(asdict(s).values()) for s in SETTINGS]
+    for row in rows:
+        assert row.miou_worst_case <= row.miou_pooled + 1e-12
+        assert row.scenes == 5
+    for curve in run.curves():
+        largest = next(row for row in rows if (row.sigma, row.n) == (curve.sigma, curve.n))
+        assert curve.certified(largest.radius) == pytest.approx(largest.accuracy)  # Bonferroni at tau is the curve at R
+    for power in (1, 4):
+        figure = radius_figure(run.curves(), run.rows, title="a", power=power)
+        assert len(figure.axes[0].texts) == len({row.radius for row in rows})  # each radius labelled once
+        figure.savefig(tmp_path / f"power{power}.png")
+    text = run.results().markdown()
+    assert "probability at least 0.995" in text
+    assert "sigma=0.1, n=60, tau=0.75, bonferroni" in text
+    assert "cat" in run.classes().csv()
+    assert r"\toprule" in run.results().latex()
+
+
+def test_a_model_of_other_classes_is_refused_before_anything_is_written(pets, tmp_path):
+    with pytest.raises(
+        sc.InputError, match=r"the model labels sky, building.*but pets.* has the classes background, cat"
+    ):
+        evaluate(sc.models.load("camvid"), load(f"pets:{pets}"), out=tmp_path / "r", settings=SETTINGS)
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_second_run_resumes_and_other_settings_are_refused(pets, tmp_path):
+    data, out = load(f"pets:{pets}"), tmp_path / "run"
+    calls = []
+
+    def counting(batch):
+        calls.append(1)
+        return brightness(batch)
+
+    first = evaluate(counting, data, out=out, settings=SETTINGS, name="m")
+    done = len(calls)
+    assert evaluate(counting, data, out=out, settings=SETTINGS, name="m") == first
+    assert len(calls) == done  # nothing ran again
+    for changes, name in [
+        ({"settings": SETTINGS[:1]}, "settings"),
+        ({"seed": 1}, "seed"),
+        ({"alpha": 0.01}, "alpha"),
+        ({"n0": 9}, "n0"),
+        ({"corrections": ("holm", "by")}, "corrections"),
+        ({"name": "other"}, "model"),
+        ({"precision": "bf16"}, "precision"),
+    ]:
+        arguments = {"settings": SETTINGS, "name": "m"} | changes
+        with pytest.raises(sc.InputError, match=f"holds another evaluation: its {name} is"):
+            evaluate(counting, data, out=out, **arguments)
+    with pytest.raises(sc.InputError, match="it is of other scenes"):
+        evaluate(counting, data.limit(2), out=out, settings=SETTINGS, name="m")
+
+
+class Stripes(nn.Module):
+    """A convolution, with settings that are no weights: a normalisation."""
+
+    def __init__(self, seed, mean):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.normalise, self.head = Normalise([mean] * 3, [0.25] * 3), nn.Conv2d(3, 3, 1)
+
+    def extra_repr(self):
+        return f"within={object()}"  # an address in memory, another one each time
+
+    def forward(self, batch):
+        return self.head(self.normalise(batch))
+
+
+def views(seed=0, mean=0.5, *, mirrored=False):
+    return Ensemble([Stripes(seed, mean)], views=[View(), View(0.5, mirrored)])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: views(seed=1),
+        lambda: views(mean=0.4),
+        lambda: views(mirrored=True),
+        lambda: MultiScale(Stripes(0, 0.5), (0.5,)),
+    ],
+    ids=["weights", "normalisation", "views", "scales"],
+)
+def test_another_network_is_refused(pets, tmp_path, other):
+    data, other = load(f"pets:{pets}").limit(1), other()
+    first = MultiScale(Stripes(0, 0.5), (0.75,)) if isinstance(other, MultiScale) else views()
+    for model in (first, first):
+        evaluate(model.eval(), data, out=tmp_path / "run", settings=SETTINGS[:1])
+    with pytest.raises(sc.InputError, match="it is of another network"):
+        evaluate(other.eval(), data, out=tmp_path / "run", settings=SETTINGS[:1])
+
+
+@pytest.mark.parametrize("changed", ["labels", "images"])
+def test_other_scenes_of_the_same_names_are_refused(pets, tmp_path, changed):
+    evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", settings=SETTINGS[:1])
+    file = next((pets / changed).glob("a.*"))
+    with Image.open(file) as image:
+        other = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    other.save(file)
+    with pytest.raises(sc.InputError, match="it is of other scenes"):
+        evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", settings=SETTINGS[:1])
+
+
+@pytest.mark.parametrize("text", ["broken", "", "[]", "{}"])
+def test_a_damaged_configuration(pets, tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    (tmp_path / "records.jsonl").write_text("")
+    for use in (
+        lambda: evaluate(brightness, load(f"pets:{pets}"), out=tmp_path, settings=SETTINGS[:1]),
+        lambda: read_run(tmp_path),
+        lambda: audit_run(brightness, load(f"pets:{pets}"), tmp_path, n=10),
+    ):
+        with pytest.raises(sc.InputError, match=r"config\.json is no evaluation's configuration: use another folder"):
+            use()
+
+
+def test_names_that_differ_in_a_slash_or_are_not_unicode(tmp_path):
+    """Each scene keeps its votes and pictures."""
+    names = ["a/b", "a_b", "a b", os.fsdecode(b"caf\xe9")]
+    (tmp_path / "set" / "dataset.toml").parent.mkdir()
+    (tmp_path / "set" / "dataset.toml").write_text('classes = ["a", "b", "c"]\n')
+    for name in names:
+        for kind in ("images", "labels"):
+            file = tmp_path / "set" / kind / f"{name}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB" if kind == "images" else "L", (8, 8)).save(file)
+    run = {"settings": [(0.1, 60, 0.75)], "save_votes": True, "save_pictures": True}
+    records = evaluate(brightness, load(f"folder:{tmp_path / 'set'}"), out=tmp_path / "run", **run)
+    assert {record.id for record in records} == set(names)
+    assert {record.id for record in read_records(tmp_path / "run" / "records.jsonl")} == set(names)
+    assert len(list((tmp_path / "run" / "votes").iterdir())) == 4
+    assert len(list((tmp_path / "run" / "certified").glob("*.png"))) == 8  # the figure and the labels of each
+
+
+def test_a_failing_scene_loses_nothing_that_was_finished(pets, tmp_path):
+    data, out = load(f"pets:{pets}"), tmp_path / "run"
+    budget = [60]
+
+    def dying(batch):
+        budget[0] -= 1
+        if budget[0] < 0:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return brightness(batch)
+
+    with pytest.raises((torch.OutOfMemoryError, sc.InputError)):
+        evaluate(dying, data, out=out, settings=SETTINGS, name="m", batch_size=10)
+    finished = len(read_records(out / "records.jsonl"))
+    assert finished > 0
+    evaluate(brightness, data, out=out, settings=SETTINGS, name="m", batch_size=10)
+    evaluate(brightness, data, out=tmp_path / "whole", settings=SETTINGS, name="m", batch_size=10)
+    assert without_times(out / "records.jsonl") == without_times(tmp_path / "whole" / "records.jsonl")
+
+
+def test_killed_three_times_gives_the_same_records(pets, tmp_path):
+    """kill -9 through the command line, at three moments; the records equal those of one run, but for times."""
+    (tmp_path / "my_model.py").write_text(MODULE)
+    arguments = ["evaluate", "--model", "python:my_model:brightness", "--data", f"pets:{pets}", "--batch-size", "5"]
+    for setting in SETTINGS:
+        arguments += ["--setting", f"{setting.sigma},{setting.n},{setting.tau}"]
+    command = [sys.executable, "-c", "from segcertify.cli import main; main()", *arguments, "--votes"]
+
+    def records(out):
+        path = tmp_path / out / "records.jsonl"
+        return path.read_text().count("\n") if path.exists() else 0
+
+    for killed in range(3):
+        process = subprocess.Popen(
+            [*command, "--out", "killed"], cwd=tmp_path, env=os.environ | {"SLOW": "1"}, stdout=subprocess.DEVNULL
+        )
+        target = killed + 1
+        while records("killed") < target and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert records("killed") < 5 * 7
+    for out in ("killed", "whole"):
+        subprocess.run([*command, "--out", out], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    assert without_times(tmp_path / "killed" / "records.jsonl") == without_times(tmp_path / "whole" / "records.jsonl")
+    for votes in (tmp_path / "whole" / "votes").iterdir():
+        assert votes.read_bytes() == (tmp_path / "killed" / "votes" / votes.name).read_bytes()
+    assert json.loads((tmp_path / "killed" / "config.json").read_text())["model"] == "python:my_model:brightness"
+    assert not list((tmp_path / "killed").glob("resume*"))
+    assert {file.suffix for file in (tmp_path / "whole" / "report").iterdir()} == {".md", ".tex", ".csv", ".png"}
+
+
+def test_pictures_are_kept(pets, tmp_path):
+    data = load(f"pets:{pets}").limit(1)
+    evaluate(brightness, data, out=tmp_path / "run", settings=SETTINGS[:1], save_pictures=True)
+    labels, panels = sorted((tmp_path / "run" / "certified").iterdir(), key=lambda path: len(path.name))
+    with Image.open(labels) as image:
+        assert image.mode == "P"
+        assert image.size == (16, 12)
+        assert set(np.unique(np.asarray(image))) <= {0, 1, 2, 255}
+    assert panels.stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"settings": [(0.1, 60, 0.3)]}, "tau must lie"),
+        ({"settings": [(0.1, 60, 0.75)] * 2}, "must all be different"),
+        ({"corrections": ("none",)}, "unknown correction"),
+        ({"n0": 0}, "n0 must be"),
+    ],
+)
+def test_bad_settings(pets, tmp_path, arguments, message):
+    with pytest.raises(sc.InputError, match=message):
+        evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "r", **({"settings": SETTINGS} | arguments))

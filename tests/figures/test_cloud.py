@@ -1,0 +1,331 @@
+"""Pictures of clouds: panels and greys; the page's data, its looks in a browser, and what it answers."""
+
+import base64
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from PIL import Image
+
+from segcertify import ABSTAIN, Certificate, Gaussian, InputError, Votes, certify_votes
+from segcertify.figures.cloud import GREY, cloud_figure, save_view
+from segcertify.figures.image import palette, save_figure
+
+N = 600
+NAMES = ("back", "seat", "leg")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+in_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: apt-get install chromium")
+EVIL = "</script><!--<script><img src=x onerror=\"document.title='owned'\">&amp;$_\u2028\ud800"
+
+
+def ball(n=N):
+    """Points with normals, which nobody draws."""
+    rng = np.random.default_rng(0)
+    normals = rng.normal(size=(n, 3))
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    return np.hstack([[5, 0, -3] + 0.4 * normals, normals])
+
+
+def truth(points):
+    """Three parts, one above the other."""
+    return np.digitize(points[:, 1], [-0.15, 0.15])
+
+
+def certificate_of(candidate, **options):
+    agree = np.where(np.arange(len(candidate)) % 4 == 0, 60, 100)
+    noise = Gaussian(0.25, channels=(0, 1, 2), axis=1)
+    return certify_votes(Votes(candidate, agree, n=100, n0=10, noise=noise, **options), tau=0.75, alpha=0.001)
+
+
+POINTS = ball()
+TARGET = truth(POINTS)
+PREDICTION = (TARGET + (np.arange(N) % 7 == 0)) % 3
+CERTIFICATE = certificate_of(TARGET)
+
+
+@pytest.mark.parametrize("with_target", [False, True])
+def test_panels(tmp_path, with_target):
+    target = np.where(np.arange(N) % 5, TARGET, -1) if with_target else None
+    figure = cloud_figure(POINTS, PREDICTION, CERTIFICATE, target=target, names=NAMES)
+    columns = 2 + with_target
+    assert len(figure.axes) == 2 * columns
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles[columns - 2 : columns] == ["base model, no guarantee", "certified, 25.0% abstained (grey)"]
+    assert titles[0] == ("ground truth (grey: ignored)" if with_target else "base model, no guarantee")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*NAMES, "abstained"]
+    words = " ".join(figure.get_supxlabel().split())
+    assert words == CERTIFICATE.claim_about("the points coloured on the right")
+    save_figure(figure, tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 5000
+
+
+def test_the_figure_greys_what_abstains_and_colours_the_rest():
+    figure = cloud_figure(POINTS, PREDICTION, CERTIFICATE)
+    for axes in (figure.axes[1], figure.axes[3]):
+        (dots,) = axes.collections
+        shown, counts = np.unique(dots.get_facecolors()[:, :3].round(4), axis=0, return_counts=True)
+        parts, expected = np.unique(CERTIFICATE.labels, return_counts=True)
+        colours = [to_rgb(GREY) if part == ABSTAIN else palette(10)[part] for part in parts]
+        order = np.lexsort(np.array(colours).T[::-1])
+        np.testing.assert_allclose(shown, np.array(colours)[order], atol=2e-3)
+        assert counts.tolist() == expected[order].tolist()
+
+
+def test_near_points_are_drawn_last():
+    depth = np.linspace(-1, 1, 50)
+    points = np.stack([depth, 0 * depth, 0 * depth], 1)  # the first view is from the side of positive x
+    labels = (depth > 0).astype(int)
+    figure = cloud_figure(points, labels, certificate_of(labels))
+    colours = figure.axes[0].collections[0].get_facecolors()[:, :3]
+    np.testing.assert_allclose(colours, palette(2)[labels], atol=2e-3)
+
+
+def test_parts_of_a_category_keep_their_colours_whichever_are_present():
+    both = cloud_figure(POINTS, TARGET + 12, certificate_of(TARGET + 12))
+    top = TARGET == 2
+    one = cloud_figure(POINTS[top], TARGET[top] + 12, certificate_of(TARGET[top] + 12))
+    assert one.legends[0].legend_handles[0].get_color() == both.legends[0].legend_handles[2].get_color()
+
+
+def test_names_are_drawn_as_they_are():
+    figure = cloud_figure(POINTS, TARGET, CERTIFICATE, names=("_hidden", "$x$", "$\\bad{"))
+    figure.canvas.draw()
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:3] == ["_hidden", "$x$", "$\\bad{"]
+    figure = cloud_figure(POINTS, TARGET, CERTIFICATE, names=("back",))
+    assert [text.get_text() for text in figure.legends[0].get_texts()][1:3] == ["class 1", "class 2"]
+
+
+def test_one_point_and_none_certified():
+    votes = Votes(np.array([3]), np.array([50]), n=100, n0=1, noise=Gaussian(0.25))
+    cloud_figure(np.zeros((1, 3)), np.array([3]), certify_votes(votes, tau=0.75, alpha=0.001)).canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"points": POINTS[:, :2]}, r"shape \(N, at least 3\), but have \(600, 2\)"),
+        ({"points": POINTS.ravel()}, r"shape \(N, at least 3\)"),
+        ({"points": POINTS[:-1]}, r"certified labels must have the shape \(599,\), one per point, but have \(600,\)"),
+        ({"points": np.where(np.arange(N)[:, None] == 7, np.nan, POINTS)}, r"1 points are not \(first: point 7\)"),
+        ({"prediction": PREDICTION[:-1]}, r"prediction labels must have the shape \(600,\)"),
+        ({"prediction": PREDICTION.astype(float)}, r"prediction labels must be integers.*astype\(int\)"),
+        ({"target": TARGET[:, None]}, r"target labels must have the shape \(600,\)"),
+        ({"colours": palette(2)}, r"colours must have the shape \(at least 3, 3\), but have \(2, 3\)"),
+        ({"colours": palette(3) * 255}, r"colours must lie in \[0, 1\].*divide bytes by 255"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(tmp_path, change, message):
+    given = {"points": POINTS, "prediction": PREDICTION, "target": TARGET, **change}
+    with pytest.raises(InputError, match=message):
+        cloud_figure(certificate=CERTIFICATE, **given)
+    with pytest.raises(InputError, match=message):
+        save_view(tmp_path / "a.html", certificate=CERTIFICATE, **given)
+    assert not (tmp_path / "a.html").exists()
+
+
+class Elements(html.parser.HTMLParser):
+    """The tags of a page, and the text of its scripts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.scripts = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        assert not {"src", "href", "onerror"} & dict(attrs).keys()
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self.tags[-1:] == ["script"]:
+            self.scripts[-1] += data
+
+
+def saved(tmp_path, certificate=CERTIFICATE, **options):
+    path = tmp_path / "deep" / "view.html"
+    given = {"prediction": PREDICTION, "target": TARGET, "names": NAMES, **options}
+    save_view(path, POINTS, certificate, **given)
+    return path
+
+
+def test_the_page_holds_every_point_and_label(tmp_path):
+    page = Elements(saved(tmp_path, certificate_of(TARGET, input_id="chair 7")).read_text("utf-8"))
+    data = json.loads(page.scripts[0])
+    decoded = np.frombuffer(base64.b64decode(data["points"]), "<f4").reshape(-1, 3)
+    xyz = POINTS[:, :3] - (POINTS[:, :3].min(0) + POINTS[:, :3].max(0)) / 2
+    np.testing.assert_allclose(decoded, xyz / np.linalg.norm(xyz, axis=1).max(), atol=1e-6)
+    for key, labels in {"certified": CERTIFICATE.labels, "prediction": PREDICTION, "target": TARGET}.items():
+        assert np.frombuffer(base64.b64decode(data["labels"][key]), "<i4").tolist() == labels.tolist()
+    assert [part["name"] for part in data["parts"]] == list(NAMES)
+    assert data["title"] == "chair 7"
+    assert data["claim"] == CERTIFICATE.claim_about("the 450 certified points")
+    assert data["facts"]["radius"] == "0.168622 (l2)"
+
+
+def test_the_page_needs_no_other_file(tmp_path):
+    text = saved(tmp_path).read_text("utf-8")
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?://|@import|url\(|fetch\(|XMLHttpRequest", text)
+    Elements(text)  # no src, no href
+
+
+def test_names_cannot_become_html(tmp_path):
+    harmless = Elements(saved(tmp_path).read_text("utf-8"))
+    page = Elements(saved(tmp_path, certificate_of(TARGET, input_id=EVIL), names=(EVIL,) * 3).read_text("utf-8"))
+    assert page.tags == harmless.tags
+    assert page.scripts[1] == harmless.scripts[1]
+    data = json.loads(page.scripts[0])
+    assert [part["name"] for part in data["parts"]] == [EVIL] * 3
+    assert data["title"] == EVIL
+
+
+def browse(page, *options, fragment=""):
+    """Chromium's output for a page, after asserting that its console shows only what the graphics driver says."""
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-dev-shm-usage", "--enable-unsafe-swiftshader"]
+    command += ["--virtual-time-budget=3000", "--enable-logging=stderr", f"--user-data-dir={page.parent / 'profile'}"]
+    command += ["--window-size=900,600", *options, page.as_uri() + fragment]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    console = [line for line in done.stderr.decode().splitlines() if ":CONSOLE" in line]
+    assert [line for line in console if "GL Driver Message" not in line] == []
+    return done.stdout.decode()
+
+
+def screenshot(page, *options, fragment=""):
+    """The part of the window that shows the cloud."""
+    browse(page, *options, f"--screenshot={page.parent / 'shot.png'}", fragment=fragment)
+    with Image.open(page.parent / "shot.png") as image:
+        return np.asarray(image.convert("RGB"))[50:-50, :560].astype(int)
+
+
+def coloured(image):
+    """Where pixels are not grey."""
+    return np.ptp(image, axis=2) > 40
+
+
+def reached(page, script):
+    """What a script, run in the page once it has drawn, leaves in the variable ``seen``."""
+    text = page.read_text("utf-8")
+    run = "addEventListener('load', () => setTimeout(() => { const seen = {};" + script
+    leave = "const out = document.createElement('pre'); out.id = 'seen'; out.textContent = btoa(unescape("
+    leave += "encodeURIComponent(JSON.stringify(seen)))); document.body.append(out); }, 500));"
+    page.write_text(text.replace("</body>", f"<script>{run}{leave}</script></body>"), "utf-8")
+    found = re.search(r'<pre id="seen">([^<]*)</pre>', browse(page, "--dump-dom"))
+    return json.loads(base64.b64decode(found[1]))
+
+
+@in_browser
+def test_the_page_draws_the_cloud_and_its_address_chooses_the_labels(tmp_path):
+    page = saved(tmp_path)
+    certified = screenshot(page)
+    assert 0.05 < coloured(certified).mean() < 0.9
+    grey = (np.ptp(certified, axis=2) < 12) & (certified.mean(2) < 235)
+    assert grey.mean() > 0.01
+    prediction = screenshot(page, fragment="#prediction")
+    assert coloured(prediction).sum() > 1.2 * coloured(certified).sum()  # nothing is grey
+    target = screenshot(page, fragment="#target")
+    assert (target != prediction).any(2).mean() > 0.01
+
+
+@in_browser
+def test_the_page_is_dark_where_the_reader_wants_it(tmp_path):
+    dark = screenshot(saved(tmp_path), "--blink-settings=preferredColorScheme=0")
+    assert np.median(dark[:40]) < 40
+    assert coloured(dark).mean() > 0.05
+
+
+@in_browser
+def test_without_webgl_the_picture_is_the_same(tmp_path):
+    page = saved(tmp_path)
+    shots = np.stack([screenshot(page), screenshot(page, "--disable-3d-apis")])
+    webgl, software = shots.reshape(2, 50, 10, 56, 10, 3).mean((2, 4))  # blocks of 10 x 10: rims differ a little
+    assert np.abs(webgl - software).mean() < 6 < np.abs(webgl - software[:, ::-1]).mean()
+
+
+@in_browser
+def test_the_page_answers(tmp_path):
+    seen = reached(
+        saved(tmp_path),
+        """
+        const key = (name) => canvas.dispatchEvent(new KeyboardEvent("keydown", { key: name }));
+        const pointer = (type, x, y, more) => canvas.dispatchEvent(
+            new PointerEvent(type, { clientX: x, clientY: y, pointerId: 1, pointerType: "mouse", ...more }));
+        const boxes = [...document.querySelectorAll("[type=checkbox]")];
+        const drawn = () => { let n = 0; project(() => n++); return n; };
+        const counts = () => [...document.querySelectorAll(".count")].map((e) => +e.textContent);
+        seen.radios = [...document.querySelectorAll("[type=radio]")].map((e) => e.value);
+        seen.counts = counts();
+        seen.all = drawn();
+        boxes[3].click(); seen.withoutAbstained = drawn();
+        boxes[0].click(); seen.withoutBack = drawn();
+        boxes[0].click(); boxes[3].click();
+
+        let nearest = [0, 0, 0, -9];
+        project((i, x, y, depth) => { if (depth > nearest[3]) nearest = [i, x, y, depth]; });
+        pointer("pointermove", nearest[1], nearest[2]);
+        seen.point = nearest[0];
+        seen.tip = [...tip.children].map((e) => e.textContent);
+        pointer("pointermove", 3, 300); seen.tipOutside = tip.hidden;
+
+        const before = { ...view };
+        pointer("pointerdown", 200, 200); pointer("pointermove", 260, 230); pointer("pointerup", 260, 230);
+        seen.dragged = [view.azimuth - before.azimuth, view.elevation - before.elevation];
+        key("ArrowRight"); key("ArrowUp"); seen.keyed = view.azimuth - before.azimuth - seen.dragged[0];
+        canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: -120, clientX: 100, clientY: 100, cancelable: true }));
+        seen.zoom = view.zoom;
+        document.querySelector("button").click(); seen.reset = JSON.stringify(view) === JSON.stringify(before);
+
+        document.querySelector("[value=prediction]").click();
+        dispatchEvent(new HashChangeEvent("hashchange"));
+        seen.hash = location.hash;
+        seen.predicted = counts();
+        """,
+    )
+    parts = [np.count_nonzero(CERTIFICATE.labels == part) for part in (0, 1, 2, ABSTAIN)]
+    assert seen["radios"] == ["certified", "prediction", "target"]
+    assert seen["counts"] == parts
+    assert (seen["all"], seen["withoutAbstained"], seen["withoutBack"]) == (N, N - parts[3], N - parts[3] - parts[0])
+    point = seen["point"]
+    state = "abstained" if CERTIFICATE.labels[point] == ABSTAIN else NAMES[CERTIFICATE.labels[point]]
+    assert seen["tip"] == [
+        f"point {point}",
+        f"certified: {state}",
+        f"base model: {NAMES[PREDICTION[point]]}",
+        f"ground truth: {NAMES[TARGET[point]]}",
+    ]
+    assert seen["tipOutside"]
+    assert seen["dragged"] == pytest.approx([-0.4, 0.2])
+    assert seen["keyed"] == pytest.approx(-0.1)
+    assert seen["zoom"] == pytest.approx(np.exp(0.2))
+    assert seen["reset"]
+    assert seen["hash"] == "#prediction"
+    assert seen["predicted"] == [*np.bincount(PREDICTION), 0]
+
+
+@in_browser
+def test_names_stay_text_in_the_browser(tmp_path):
+    evil = EVIL.replace("\ud800", "")
+    page = saved(tmp_path, certificate_of(TARGET, input_id=evil), names=(evil,) * 3)
+    seen = reached(
+        page,
+        """
+        seen.images = document.images.length;
+        seen.title = document.title;
+        seen.heading = document.querySelector("h1").textContent;
+        seen.names = [...document.querySelectorAll(".swatch + span")].map((e) => e.textContent);
+        """,
+    )
+    assert seen["images"] == 0
+    assert seen["title"] == seen["heading"] == f"Certified cloud: {evil}"
+    assert seen["names"] == [evil, evil, evil, "abstained"]
+
+
+def test_the_certificate_may_come_from_a_file(tmp_path):
+    CERTIFICATE.save(tmp_path / "a.safetensors")
+    save_view(tmp_path / "a.html", POINTS, Certificate.load(tmp_path / "a.safetensors"))
+    assert list(json.loads(Elements((tmp_path / "a.html").read_text("utf-8")).scripts[0])["labels"]) == ["certified"]

@@ -1,0 +1,90 @@
+"""Model specs: the python scheme, options common to all, and what is refused."""
+
+import pytest
+import torch
+from torch import nn
+
+from segcertify import InputError, models
+
+
+def make(width=3, name="a", flip=False):
+    """A network, left in training mode."""
+    model = nn.Sequential(nn.Conv2d(3, width, 1), nn.Dropout())
+    model.settings = (width, name, flip)
+    return model
+
+
+def make_fixed():
+    """A network without options, whose output is torchvision's."""
+    torch.manual_seed(0)
+    network = nn.Conv2d(3, 4, 1)
+    return lambda batch: {"out": network(batch)}
+
+
+def not_a_model():
+    return 3
+
+
+def test_python_spec():
+    model = models.load(f"python:{__name__}:make?width=5&name=b&flip=true")
+    assert model.model.settings == (5, "b", True)
+    assert not any(module.training for module in model.modules())
+    assert model(torch.zeros(1, 3, 2, 2)).shape == (1, 5, 2, 2)
+
+
+def test_a_plus_is_a_plus():
+    assert models.load(f"python:{__name__}:make?name=a+b%26c").model.settings[1] == "a+b&c"
+
+
+def test_common_options(same_votes):
+    direct = make_fixed()
+    assert same_votes(models.load(f"python:{__name__}:make_fixed"), lambda batch: direct(batch)["out"])
+    normalised = models.load(f"python:{__name__}:make_fixed?mean=0.5,0.25,0.5&std=0.5,0.5,0.5")
+    mean = torch.tensor([0.5, 0.25, 0.5]).view(3, 1, 1)
+    assert same_votes(normalised, lambda batch: direct((batch - mean) / 0.5)["out"])
+    for text, setting in (
+        ("0.5", {"scales": (0.5,)}),
+        ("multi", {"scales": [s / 4 for s in range(2, 8)], "flip": True}),
+    ):
+        scaled = models.load(f"python:{__name__}:make_fixed?scale={text}")
+        assert isinstance(scaled, models.MultiScale)
+        assert same_votes(scaled, models.MultiScale(lambda batch: direct(batch)["out"], **setting))
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("resnet", r"unknown model spec 'resnet': expected hrnet:..., hf:..., .*trained:..., python:..."),
+        ("python:", "unknown model spec"),
+        ("hrnet:?width=48", "unknown model spec"),
+        ("python:only_a_module", "expected python:module:factory"),
+        ("python:no_such_module_x:make", "cannot import 'no_such_module_x'.*is it in this folder"),
+        (f"python:{__name__}:missing", "has no function 'missing'"),
+        (f"python:{__name__}:make?depth=3", "could not be called with"),
+        (f"python:{__name__}:not_a_model", "gave int, which is not callable"),
+        (f"python:{__name__}:make?mean=0.5", "needs both mean and std"),
+        (f"python:{__name__}:make?mean=a&std=1", "mean must list numbers, one per channel.*but got 'a'"),
+        (f"python:{__name__}:make?scale=big", "scale must be a number, a list"),
+        (f"python:{__name__}:make?scale=-1", "a scale must be positive"),
+        (f"python:{__name__}:make?width=3&width=4", "gives an option twice"),
+        ("hrnet:gone.pth", r"no checkpoint at gone\.pth"),
+        ("hrnet:gone.pth?width=wide", "width must be a positive integer, but got 'wide'"),
+        ("hrnet:gone.pth?std=1,1,1", "needs both mean and std"),
+        ("torchscript:gone.pt", r"no file at gone\.pt"),
+        ("pt2:gone.pt2", r"no file at gone\.pt2"),
+        ("onnx:gone.onnx", r"no file at gone\.onnx"),
+        ("trained:", "unknown model spec 'trained:'"),
+        ("trained:gone.safetensors", r"no model file at gone\.safetensors"),
+    ],
+)
+def test_bad_specs(spec, message):
+    with pytest.raises(InputError, match=message):
+        models.load(spec)
+
+
+def test_an_option_that_a_scheme_does_not_take(tmp_path):
+    from segcertify.models.networks.hrnet import Architecture, HRNet
+
+    torch.save(HRNet(Architecture(4, 3, 1, (1, 1, 1))).state_dict(), tmp_path / "a.pth")
+    with pytest.raises(InputError, match="hrnet takes no option depth"):
+        models.load(f"hrnet:{tmp_path / 'a.pth'}?depth=3")

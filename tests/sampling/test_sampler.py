@@ -1,0 +1,305 @@
+"""The sampler: counting, prefixes, interruption, memory, progress (points 2 and 4 of the sampling contract)."""
+
+import itertools
+import signal
+import subprocess
+import sys
+import textwrap
+import tracemalloc
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from segmenters import NOISE, Conv, image, same, stripes
+
+import segcertify as sc
+from segcertify.sampling.draws import Draws
+from segcertify.sampling.sampler import Sampler
+
+
+@pytest.mark.parametrize("cut", [1, 30, 99])
+def test_ranges_of_draws_merge_to_the_whole(cut):
+    whole = sc.sample(stripes, image(), noise=NOISE, n=100)
+    parts = [sc.sample(stripes, image(), noise=NOISE, n=m, first=f) for f, m in [(cut, 100 - cut), (0, cut)]]
+    merged = parts[0].merge(parts[1])
+    assert same(whole, merged)
+    assert merged.draws == whole.draws == ((0, 100),)
+
+
+def test_prefixes_equal_shorter_runs():
+    votes = sc.sample(stripes, image(), noise=NOISE, n=100, prefixes=(10, 37, 100), batch_size=8)
+    for n in (10, 37, 100):
+        assert same(votes.at(n), sc.sample(stripes, image(), noise=NOISE, n=n))
+
+
+# --- 4. interruption, memory, progress ---
+
+
+def test_out_of_memory_halves_the_batch_and_goes_on():
+    sizes = []
+
+    def hungry(batch):
+        sizes.append(len(batch))
+        if len(batch) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return stripes(batch)
+
+    votes = sc.sample(hungry, image(), noise=NOISE, n=50, n0=4, batch_size=32)
+    assert same(votes, sc.sample(stripes, image(), noise=NOISE, n=50, n0=4))
+    assert max(size for size in sizes[3:] if size) <= 32
+    assert 4 in sizes
+
+
+def test_out_of_memory_in_the_first_look():
+    """A batch of two does not fit, one does."""
+
+    def tight(batch):
+        if len(batch) > 1:
+            raise RuntimeError("DefaultCPUAllocator: not enough memory")
+        return stripes(batch)
+
+    assert same(
+        sc.sample(tight, image(), noise=NOISE, n=20, n0=4), sc.sample(stripes, image(), noise=NOISE, n=20, n0=4)
+    )
+
+
+def test_out_of_memory_at_a_batch_of_one_is_an_error():
+    calls = itertools.count()
+
+    def starving(batch):
+        if next(calls) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return stripes(batch)
+
+    with pytest.raises(torch.OutOfMemoryError):
+        sc.sample(starving, image(), noise=NOISE, batch_size=1)
+
+
+class KilledError(Exception):
+    """Stands for any sudden end."""
+
+
+@pytest.mark.parametrize("after", [3, 6, 9, 15, 22])
+def test_an_interrupted_run_resumes_to_the_same_votes(tmp_path, after):
+    """Batches of 4: interrupted in the first pass, at its end, at a prefix, and near the end."""
+    settings = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "prefixes": (10, 30)}
+    path, calls = tmp_path / "resume.safetensors", itertools.count(1)
+
+    def mortal(batch):
+        if next(calls) > after:
+            raise KilledError
+        return stripes(batch)
+
+    with pytest.raises(KilledError):
+        sc.sample(mortal, image(), **settings, checkpoint=path, checkpoint_every=0)
+    seen = []
+
+    def counting(batch):
+        seen.append(len(batch))
+        return stripes(batch)
+
+    votes = sc.sample(counting, image(), **settings, checkpoint=path, checkpoint_every=0)
+    whole = sc.sample(stripes, image(), **settings)
+    assert same(votes, whole)
+    for n in (10, 30):
+        assert same(votes.at(n), whole.at(n))
+    if after > 3:
+        assert len(seen) < 2 + 21 + 1  # less than a whole run
+    assert same(whole, sc.sample(stripes, image(), **settings, checkpoint=path))  # a finished one returns at once
+
+
+@pytest.mark.usefixtures("usual_signals")
+@pytest.mark.parametrize("within", [5, 8, 9, 20])
+def test_ctrl_c_loses_no_draw(tmp_path, within):
+    """In batches of 4, with no other state saved: 3 first looks, 5 batches of candidates, 15 more and a check."""
+    settings = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "checkpoint": tmp_path / "resume.safetensors"}
+    calls = itertools.count(1)
+
+    def pressed(batch):
+        if next(calls) == within:
+            signal.raise_signal(signal.SIGINT)
+        return stripes(batch)
+
+    with pytest.raises(KeyboardInterrupt):
+        sc.sample(pressed, image(), **settings, checkpoint_every=1e9)
+    seen = []
+
+    def counting(batch):
+        seen.append(len(batch))
+        return stripes(batch)
+
+    votes = sc.sample(counting, image(), **settings, checkpoint_every=1e9)
+    assert same(votes, sc.sample(stripes, image(), noise=NOISE, n=60, n0=20))
+    assert sum(seen[3:]) <= 80 - 4 * (within - 4) + 2  # what was left, and a check of two
+
+
+def test_resuming_keeps_the_batch_partition(tmp_path):
+    settings = {"noise": NOISE, "n": 40, "n0": 8, "checkpoint": tmp_path / "r", "checkpoint_every": 0}
+    sizes = []
+
+    def mortal(batch):
+        sizes.append(len(batch))
+        if len(sizes) == 9:
+            raise KilledError
+        return stripes(batch)
+
+    with pytest.raises(KilledError):
+        sc.sample(mortal, image(), **settings, batch_size=4)
+    sizes[:] = [0] * 9
+    sc.sample(mortal, image(), **settings, batch_size=16)
+    assert {*sizes[9:]} == {2, 4}  # probes and one more look have 2
+
+
+def test_models_that_resume_or_merge_must_be_the_same(tmp_path):
+    """Candidates agree, probabilities do not: a model's answers to the probes tell them apart."""
+    x, settings = torch.zeros(40), {"noise": NOISE, "n": 50, "n0": 5}
+
+    def sure(batch):
+        return torch.stack([torch.zeros_like(batch), torch.ones_like(batch)], 1)
+
+    def unsure(batch):
+        return torch.stack([torch.zeros_like(batch), batch + 0.2], 1)
+
+    first = sc.sample(sure, x, **settings, checkpoint=tmp_path / "r")
+    with pytest.raises(sc.InputError, match="was written with another model"):
+        sc.sample(unsure, x, **settings, checkpoint=tmp_path / "r")
+    with pytest.raises(sc.InputError, match="votes of different models do not merge"):
+        first.merge(replace(sc.sample(unsure, x, **settings, first=50), candidate=first.candidate))
+    assert first.merge(sc.sample(sure, x, **settings, first=50)).n == 100
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    path = tmp_path / "resume.safetensors"
+    base = {"noise": NOISE, "n": 20, "n0": 4, "checkpoint": path}
+    sc.sample(stripes, image(), **base)
+    for changes, name in [
+        ({"n": 21}, "n is 20"),
+        ({"first": 5}, "first is 0"),
+        ({"prefixes": (3,)}, r"prefixes is \[\]"),
+        ({"seed": 3}, "seed is 0"),
+        ({"noise": sc.Gaussian(0.5)}, "noise is"),
+        ({"input_id": "b"}, "input_id is"),
+        ({"mask": np.ones((3, 12, 16), bool)}, "mask is None"),
+    ]:
+        with pytest.raises(sc.InputError, match=f"belongs to another run: its {name}"):
+            sc.sample(stripes, image(), **(base | changes))
+    with pytest.raises(sc.InputError, match="its input is"):
+        sc.sample(stripes, image(1), **base)
+    with pytest.raises(sc.InputError, match="was written with another model"):
+        sc.sample(lambda b: stripes(b + 0.1), image(), **base)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(sc.InputError, match="not a checkpoint file, or is truncated"):
+        sc.sample(stripes, image(), **base)
+
+
+def test_kill_9_and_resume(tmp_path):
+    """A real process, killed in the middle of the second pass, twice."""
+    script = textwrap.dedent("""
+        import sys, time
+        import numpy as np, torch
+        import segcertify as sc
+        torch.set_num_threads(1)
+
+        def model(batch):
+            if sys.argv[2] == "slow":
+                print("batch", flush=True)
+                time.sleep(0.05)
+            return torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)
+
+        x = torch.from_numpy(np.random.default_rng(0).random((3, 12, 16))).float()
+        votes = sc.sample(model, x, noise=sc.Gaussian(0.5), n=300, n0=20, batch_size=5, checkpoint=sys.argv[1],
+                          checkpoint_every=0.0)
+        votes.save(sys.argv[1] + ".votes")
+    """)
+    for _ in range(2):
+        command = [sys.executable, "-c", script, str(tmp_path / "killed"), "slow"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            for _ in range(16):
+                assert process.stdout.readline() == "batch\n"
+            process.send_signal(signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+        assert (tmp_path / "killed").exists()
+    for name in ("killed", "whole"):
+        subprocess.run([sys.executable, "-c", script, str(tmp_path / name), "fast"], check=True)
+    killed, whole = (sc.Votes.load(tmp_path / f"{name}.votes") for name in ("killed", "whole"))
+    assert same(killed, whole)
+    assert (tmp_path / "killed.votes").read_bytes() == (tmp_path / "whole.votes").read_bytes()
+
+
+def test_progress_shows_the_time_left(capfd):
+    sc.sample(stripes, image(), noise=NOISE, n=20, n0=4, progress=True)
+    assert "sampling" in capfd.readouterr().err
+    sc.sample(stripes, image(), noise=NOISE, n=20, n0=4)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_memory_does_not_grow_with_n():
+    """The second pass keeps O(N) whatever n: 20 times the draws, the same peak within a few arrays."""
+
+    def peak(n):
+        tracemalloc.start()
+        sc.sample(stripes, image(shape=(40, 50)), noise=NOISE, n=n, n0=4, batch_size=4)
+        top = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return top
+
+    peak(10)
+    assert peak(400) < peak(20) + 4 * 2000 * 8
+
+
+def test_certify_refuses_an_n_that_certifies_nothing_before_sampling():
+    calls = []
+
+    def model(batch):
+        calls.append(len(batch))
+        return stripes(batch)
+
+    with pytest.raises(sc.InputError, match=r"n=20 can certify nothing at tau=0.75.* Use n >= 47"):
+        sc.certify(model, image(), sigma=0.25, n=20)
+    assert len(calls) == 3  # the probes
+    for arguments, message in [
+        ({"tau": 0.4}, "tau must lie"),
+        ({"alpha": 2}, "alpha must lie"),
+        ({"norm": "l1"}, "proves nothing in norm='l1'"),
+        ({"noise": NOISE}, "needs sigma, or a noise, and not both"),
+        ({"correction": "k-fwer"}, "needs k"),
+        ({"correction": ["holm"]}, "unknown correction"),
+        ({"correction": lambda counts, p, alpha: None}, "the count that <lambda> certifies must be an integer"),
+        ({"save_votes": "/"}, "it is a folder"),
+    ]:
+        with pytest.raises(sc.InputError, match=message):
+            sc.certify(stripes, image(), **({"sigma": 0.25} | arguments))
+
+
+def test_certify_is_sample_then_certify_votes(tmp_path):
+    mask = np.random.default_rng(0).random((3, 12, 16)) < 0.7
+    run = {"n": 100, "n0": 12, "seed": 3, "input_id": "a", "mask": mask}
+    votes = sc.sample(stripes, image(), noise=sc.Gaussian(0.05), **run)
+    expected = sc.certify_votes(votes, tau=0.8, alpha=0.01, correction="bonferroni")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        certificate = sc.certify(
+            stripes,
+            image(),
+            sigma=0.05,
+            tau=0.8,
+            alpha=0.01,
+            correction="bonferroni",
+            save_votes=tmp_path / "v",
+            checkpoint=tmp_path / "c",
+            **run,
+        )
+    assert 0 < expected.certified < mask.sum()
+    assert (tmp_path / "c").exists()
+    assert certificate.labels.tolist() == expected.labels.tolist()
+    assert repr(certificate) == repr(expected)
+    assert same(sc.Votes.load(tmp_path / "v"), votes)
+
+
+def test_sampler_shows_its_components():
+    draws = Draws(Conv(2).eval(), image(), noise=NOISE)
+    assert draws.components == (12, 16)
+    sampler = Sampler(draws)
+    assert sampler.N == 192

@@ -1,0 +1,59 @@
+"""The quick look at a model while it trains."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from toys import Recorder, load, small
+
+from segcertify.training.pool import read_pool
+from segcertify.training.validation import measure
+
+
+@pytest.fixture
+def data(tmp_path):
+    return load(tmp_path / "toys")
+
+
+@pytest.fixture
+def pool(data):
+    return read_pool(data, "cpu", progress=False)
+
+
+def brightest():
+    """Labels by the brightest channel: nearly right on the toys."""
+    model = nn.Conv2d(3, 3, 1, bias=False)
+    nn.init.dirac_(model.weight)
+    return model
+
+
+def test_accuracy_and_iou_are_of_whole_scenes(data, pool):
+    found = measure(brightest(), pool, sigma=0.0)
+    labels = np.concatenate([scene.x.argmax(0)[scene.valid] for scene in data])
+    truth = np.concatenate([scene.target[scene.valid] for scene in data])
+    iou = [((labels == k) & (truth == k)).sum() / ((labels == k) | (truth == k)).sum() for k in range(3)]
+    assert found == {"accuracy": pytest.approx((labels == truth).mean()), "mIoU": pytest.approx(np.mean(iou))}
+    assert found["accuracy"] > 0.99
+
+
+def test_noise_is_fixed_and_each_scene_has_its_own(data, pool):
+    model = Recorder(brightest())
+    measure(model, pool, sigma=0.5)
+    noises = [x[0] - torch.from_numpy(scene.x) for x, scene in zip(model.seen, data, strict=True)]
+    assert torch.cat([noise.flatten() for noise in noises]).std().item() == pytest.approx(
+        0.5, rel=0.05
+    )  # 7 std. errors
+    assert not torch.allclose(noises[0], noises[5])  # of one size
+    state = torch.random.get_rng_state()
+    assert measure(model, pool, sigma=0.5) == measure(model.model, pool, sigma=0.5)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert measure(brightest(), pool, sigma=2.0)["accuracy"] < 0.8
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_model_is_evaluated_and_left_as_it_was(pool, training):
+    model = Recorder(small().train(training))
+    measure(model, pool, sigma=0.1)
+    assert set(model.modes) == {False}
+    assert all(module.training is training for module in model.modules())
+    assert model.model[2].num_batches_tracked == 0
