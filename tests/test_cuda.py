@@ -206,7 +206,7 @@ def test_a_replayed_training_step_is_a_plain_one(name):
 @pytest.mark.parametrize("how", [{"optimiser": "adamw", "ema": 0.9}, {"optimiser": "sgd", "ema": 0}])
 def test_training_on_the_gpu_is_resumed_and_leaves_its_seed_alone(tmp_path, how):
     image = pytest.importorskip("PIL.Image")
-    from segcertify.training import Every, Recipe, loop, train
+    from segcertify.training import Intervals, Recipe, pool, train
     from segcertify.training.log import read_log
 
     for i in range(4):
@@ -221,7 +221,7 @@ def test_training_on_the_gpu_is_resumed_and_leaves_its_seed_alone(tmp_path, how)
     def losses(out, **settings):
         model, seed = network(), torch.cuda.get_rng_state()
         settings |= {"out": tmp_path / out, "spec": "python:test_cuda:network", "device": "cuda"}
-        path = train(model, data, recipe, every=Every(1, 6, 10), **settings)
+        path = train(model, data, recipe, intervals=Intervals(1, 6, 10), **settings)
         assert torch.equal(torch.cuda.get_rng_state(), seed)
         return [row["loss"] for row in read_log(path.with_name("log.csv"))]
 
@@ -229,16 +229,16 @@ def test_training_on_the_gpu_is_resumed_and_leaves_its_seed_alone(tmp_path, how)
     assert len(whole) == 10
     assert whole[-1] < 0.9 * whole[0]
     assert losses("plain", graphed=False) == pytest.approx(whole, rel=0.02)
-    real, calls = loop.augment, []
+    real, calls = pool.augment_images, []
 
-    def mortal(*arguments):
+    def mortal(*arguments, **options):
         calls.append(1)
         if len(calls) == 8:
             raise KeyboardInterrupt
-        return real(*arguments)
+        return real(*arguments, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "augment", mortal)
+        patch.setattr(pool, "augment_images", mortal)
         with pytest.raises(KeyboardInterrupt):
             losses("parts")
     assert losses("parts") == pytest.approx(whole, rel=0.02)

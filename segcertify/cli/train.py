@@ -76,10 +76,10 @@ def train(
     from segcertify.models.families import with_weights
     from segcertify.models.initial_weights import described
     from segcertify.sampling.draws import require_device
-    from segcertify.training import Every, Recipe, train
+    from segcertify.training import Intervals, Recipe, train
 
     recipe = Recipe(**settings | {name: tuple(settings[name]) for name in ("sigma", "crop", "scale")})
-    every = Every(log_every, save_every, validate_every)
+    intervals = Intervals(log_every, save_every, validate_every)
     scenes = mixture([load(spec) for spec in data], times or ())
     others = None if validation is None else load(validation)
     sys.path.insert(0, os.getcwd())
@@ -104,7 +104,7 @@ def train(
             licence=licence,
             half=half,
             device=None if device is None else require_device(device),
-            every=every,
+            intervals=intervals,
             tensorboard=tensorboard,
         )
     if not tells:

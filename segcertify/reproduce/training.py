@@ -28,7 +28,7 @@ from segcertify.report.run import read_run
 from segcertify.report.summary import Row
 from segcertify.reproduce.training_results import Fold, Result, Results
 from segcertify.training import Recipe, train
-from segcertify.training.loop import MODEL
+from segcertify.training.folder import MODEL
 from segcertify.training.recipe import OBJECTIVES
 
 SCALES = ("0.25", "0.5", "0.75", "1", "multi")

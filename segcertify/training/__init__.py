@@ -6,17 +6,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from segcertify.training.loop import Every as Every
     from segcertify.training.loop import train as train
+    from segcertify.training.recipe import Intervals as Intervals
     from segcertify.training.recipe import Recipe as Recipe
 
-_HOME = {"Recipe": "recipe", "Every": "loop", "train": "loop"}
+_MODULES = {"Recipe": "recipe", "Intervals": "recipe", "train": "loop"}
 
-__all__ = list(_HOME)
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """A name from its module when asked for: a recipe needs no torch."""
-    if name not in _HOME:
+    """Import a name's module on first use: a recipe needs no torch."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'segcertify.training' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"segcertify.training.{_HOME[name]}"), name)
+    return getattr(importlib.import_module(f"segcertify.training.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""Ranks: the processes of one training run, as torchrun starts them; one process alone is rank 0 of 1."""
+"""Distributed training: the processes of one run, as torchrun starts them. One process alone is rank 0 of 1."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from segcertify.sampling.draws import require_device
 
 
 @dataclass(frozen=True)
-class Ranks:
-    """This process's number among how many, and its device."""
+class Processes:
+    """The processes of a run, seen from this one: its rank, the world size and its device."""
 
     rank: int
-    count: int
+    world_size: int
     device: torch.device
 
     @property
@@ -28,15 +28,17 @@ class Ranks:
         """Whether this process writes the files and shows the progress."""
         return self.rank == 0
 
-    def share(self, batch_size: int) -> int:
+    def local_batch_size(self, batch_size: int) -> int:
         """This process's part of a batch."""
-        if batch_size % self.count:
-            raise InputError(f"batch_size {batch_size} must be a multiple of the number of processes, {self.count}")
-        return batch_size // self.count
+        if batch_size % self.world_size:
+            raise InputError(
+                f"batch_size {batch_size} must be a multiple of the number of processes, {self.world_size}"
+            )
+        return batch_size // self.world_size
 
-    def join(self, model: nn.Module) -> nn.Module:
-        """The model with the first process's weights (and batch statistics over all processes, on CUDA)."""
-        if self.count > 1:
+    def broadcast(self, model: nn.Module) -> nn.Module:
+        """The model with the first process's weights (on CUDA, with batch statistics over all processes)."""
+        if self.world_size > 1:
             if self.device.type == "cuda":
                 model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
             for tensor in model.state_dict().values():
@@ -45,9 +47,9 @@ class Ranks:
                 tensor.copy_(first)
         return model
 
-    def share_gradients(self, model: nn.Module) -> None:
-        """Each process's gradients become their mean over the processes, in one message."""
-        if self.count > 1:
+    def average_gradients(self, model: nn.Module) -> None:
+        """Replace each gradient by its mean over the processes, in one message."""
+        if self.world_size > 1:
             gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
             mean = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))
             for gradient, part in zip(gradients, torch.split(mean, [g.numel() for g in gradients]), strict=True):
@@ -55,41 +57,41 @@ class Ranks:
 
     def mean(self, value: torch.Tensor) -> torch.Tensor:
         """The mean over the processes."""
-        if self.count > 1:
+        if self.world_size > 1:
             distributed.all_reduce(value)
-            value = value / self.count
+            value = value / self.world_size
         return value
 
-    def wait(self) -> None:
-        """Until all processes are here."""
-        if self.count > 1:
+    def barrier(self) -> None:
+        """Wait until all processes are here."""
+        if self.world_size > 1:
             distributed.barrier()
 
 
 @contextmanager
-def ranks(device: str | torch.device | None = None) -> Iterator[Ranks]:
-    """The processes that torchrun (or the caller) started, joined; else this one alone, on the device asked for.
+def join_processes(device: str | torch.device | None = None) -> Iterator[Processes]:
+    """The processes that torchrun (or the caller) started; without them this one alone, on the device asked for.
 
-    torch.distributed.nn, which optimisers import, keeps as default arguments the
-    group that it finds: imported with one there, it holds Gloo's threads until the
-    interpreter's end, which they may abort. So it is imported before.
+    Optimisers import torch.distributed.nn, which keeps the current process group in default arguments. Imported
+    while there is one, it keeps Gloo's threads alive until the interpreter ends, and they may abort it then. So it
+    is imported before the group is made.
     """
-    place = require_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    cuda, local = place.type == "cuda", os.environ.get("LOCAL_RANK")
+    own = require_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    cuda, local = own.type == "cuda", os.environ.get("LOCAL_RANK")
     if cuda and local is not None:
-        place = torch.device("cuda", int(local))
-    elif cuda and place.index is None:
-        place = torch.device("cuda", torch.cuda.current_device())
+        own = torch.device("cuda", int(local))
+    elif cuda and own.index is None:
+        own = torch.device("cuda", torch.cuda.current_device())
     joined = distributed.is_available() and distributed.is_initialized()
-    with torch.cuda.device(place) if cuda else nullcontext():  # graphs and seeds are of the current device
+    with torch.cuda.device(own) if cuda else nullcontext():  # graphs and seeds are of the current device
         if not joined and local is None:
-            yield Ranks(0, 1, place)
+            yield Processes(0, 1, own)
             return
         if not joined:
-            importlib.import_module("torch.distributed.nn.functional")  # see `ranks`
+            importlib.import_module("torch.distributed.nn.functional")
             distributed.init_process_group("nccl" if cuda else "gloo")
         try:
-            yield Ranks(distributed.get_rank(), distributed.get_world_size(), place)
+            yield Processes(distributed.get_rank(), distributed.get_world_size(), own)
         finally:
             if not joined:
                 distributed.destroy_process_group()

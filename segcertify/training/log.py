@@ -1,27 +1,26 @@
-"""Journal: a run's losses as CSV (and TensorBoard), and a picture of them."""
+"""Training log: a run's losses as CSV (and TensorBoard), and a figure of them."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from segcertify.errors import InputError
 from segcertify.figures.image import save_figure
-from segcertify.storage.archive import require_writable
+from segcertify.storage.atomic import require_writable, write_text
 
 LOG = "log.csv"
 
 TIMES = ("seconds", "images per second")
-"""What differs from run to run; everything else is the same again, but for one row more where a run was stopped."""
+"""The columns that differ between equal runs. A stopped run also has one row more, where it was stopped."""
 
 
-class Journal:
-    """Rows of numbers by step in ``log.csv``; rows after ``start`` are of a run that was lost, and are dropped."""
+class TrainingLog:
+    """Rows of numbers by step in ``log.csv``. Rows after ``start`` are of steps that were lost, and are dropped."""
 
     def __init__(self, folder: Path, *, start: int, tensorboard: bool = False) -> None:
         self.path = require_writable(folder / LOG)
@@ -32,27 +31,26 @@ class Journal:
     def add(self, row: Mapping[str, float]) -> None:
         """Add a row; ``step`` is the number of steps done."""
         self.rows.append(dict(row))
-        if self._board is not None:
-            for name, value in row.items():
-                self._board.add_scalar(name.replace(" ", "_"), value, int(row["step"]))
         if set(row) <= set(self._names):
             with self.path.open("a", newline="", encoding="utf-8") as file:
                 csv.DictWriter(file, self._names).writerow(row)
         else:
             self._write()
+        if self._board is not None:
+            for name, value in row.items():
+                self._board.add_scalar(name.replace(" ", "_"), value, int(row["step"]))
 
     def _write(self) -> None:
-        """The whole file, with a column for every name seen."""
+        """Write the whole file, with a column for every name seen."""
         self._names = list(dict.fromkeys(name for row in self.rows for name in row))
-        whole = self.path.with_name(f".{self.path.name}.tmp")
-        with whole.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, self._names)
-            writer.writeheader()
-            writer.writerows(self.rows)
-        os.replace(whole, self.path)
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self._names)
+        writer.writeheader()
+        writer.writerows(self.rows)
+        write_text(self.path, text.getvalue())
 
     def close(self) -> None:
-        """Draw the picture, and end TensorBoard's file."""
+        """Draw the figure, and end TensorBoard's file."""
         if self._board is not None:
             self._board.close()
         if self.rows:
@@ -60,7 +58,7 @@ class Journal:
 
 
 def read_log(path: Path) -> list[dict[str, float]]:
-    """The rows of a ``log.csv``; empty cells are left out, and so is a last line that a kill cut short."""
+    """The rows of a ``log.csv`` without their empty cells; a last line that was cut short is left out."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             text = file.read()
@@ -74,22 +72,19 @@ def read_log(path: Path) -> list[dict[str, float]]:
 
 
 def loss_figure(rows: list[dict[str, float]], *, title: str) -> Any:
-    """Losses against steps, and below them what was measured on other scenes."""
+    """Losses against steps, and below them the scores in validation."""
     from matplotlib.figure import Figure
 
     shown = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in ("step", "lr", *TIMES)]
-    measured = [name for name in shown if name.startswith("validation")]
-    losses = [name for name in shown if name not in measured]
-    figure = Figure(figsize=(7, 5 if measured else 3), layout="constrained")
-    panels = figure.subplots(2 if measured else 1, 1, sharex=True, squeeze=False)[:, 0]
-    for panel, names, label in zip(panels, (losses, measured), ("loss", "on other scenes"), strict=False):
+    scores = [name for name in shown if name.startswith("validation")]
+    losses = [name for name in shown if name not in scores]
+    figure = Figure(figsize=(7, 5 if scores else 3), layout="constrained")
+    panels = figure.subplots(2 if scores else 1, 1, sharex=True, squeeze=False)[:, 0]
+    for panel, names, label in zip(panels, (losses, scores), ("loss", "on other scenes"), strict=False):
         for name in names:
             points = [(row["step"], row[name]) for row in rows if math.isfinite(row.get(name, math.nan))]
-            panel.plot(
-                *zip(*points, strict=True),
-                label=name.removeprefix("validation "),
-                marker="." if len(points) < 30 else "",
-            )
+            marker = "." if len(points) < 30 else ""
+            panel.plot(*zip(*points, strict=True), label=name.removeprefix("validation "), marker=marker)
         panel.set_ylabel(label)
         panel.grid(alpha=0.3)
         if panel.lines:
@@ -100,7 +95,7 @@ def loss_figure(rows: list[dict[str, float]], *, title: str) -> Any:
 
 
 def require_tensorboard() -> Any:
-    """TensorBoard's writer: to be asked for before long work."""
+    """TensorBoard's writer. Raises `InputError` if it is not installed: call it before long work."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -2,64 +2,39 @@
 
 from __future__ import annotations
 
-import datetime
-import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from segcertify import __version__
 from segcertify.data import DataSet
-from segcertify.data.clouds.augmentation import turn
-from segcertify.data.images.augmentation import augment
-from segcertify.errors import InputError, require_integer
-from segcertify.models.card import Card, save_model
-from segcertify.models.families import describe
+from segcertify.data.augmentation import Augmentation
+from segcertify.errors import InputError
+from segcertify.models.card import save_model
 from segcertify.progress import progress_bar
-from segcertify.sampling.segmenter import upsampled
-from segcertify.storage.archive import require_writable
+from segcertify.storage.atomic import write_text
 from segcertify.storage.interruption import interruption
 from segcertify.training import state
-from segcertify.training.average import Average
-from segcertify.training.distributed import Ranks, ranks
-from segcertify.training.log import LOG, Journal, read_log, require_tensorboard
+from segcertify.training.card import training_card
+from segcertify.training.distributed import Processes, join_processes
+from segcertify.training.fit import require_fit
+from segcertify.training.folder import MODEL, STATE, claim
+from segcertify.training.log import TrainingLog, require_tensorboard
 from segcertify.training.objectives import PixelLoss, objective
-from segcertify.training.optimisation import optimiser, set_rate
-from segcertify.training.pool import CloudPool, Pool, batches, frequencies, read_pool, with_category
-from segcertify.training.recipe import Recipe
+from segcertify.training.optimisation import moving_average, optimiser, rate, schedule
+from segcertify.training.pool import Pool, batches, class_weights, read_pool
+from segcertify.training.recipe import Intervals, Recipe
 from segcertify.training.step import Step
-from segcertify.training.validation import measure
+from segcertify.training.validation import validate
 
-MODEL, RECIPE, STATE = "model.safetensors", "recipe.json", "resume.safetensors"
-"""The files in a run's folder: the finished model, the settings, the state of an unfinished run."""
-
-
-@dataclass(frozen=True)
-class Every:
-    """How often, in steps, a run writes its log and its state, and measures itself on other scenes."""
-
-    log: int = 50
-    save: int = 500
-    validate: int = 1000
-
-    def __post_init__(self) -> None:
-        for name in ("log", "save", "validate"):
-            require_integer(f"the steps of {name}-every", getattr(self, name))
-        for name in ("save", "validate"):  # a row of the log is never cut in two
-            steps = getattr(self, name)
-            if steps % self.log:
-                raise InputError(
-                    f"{name}-every must be a multiple of log-every, {self.log}, but is {steps}: "
-                    f"use {-(-steps // self.log) * self.log}, or another log-every"
-                )
+StopRequested = Callable[[], BaseException | None]
+"""What to raise if a signal asked the run to stop, else None."""
 
 
 def train(
@@ -75,48 +50,48 @@ def train(
     half: bool = False,
     device: str | torch.device | None = None,
     graphed: bool | None = None,
-    every: Every | None = None,
+    intervals: Intervals | None = None,
     tensorboard: bool = False,
     progress: bool | None = None,
 ) -> Path:
     """Train a model, and write it with its card to ``out/model.safetensors``.
 
-    The same call again goes on with a run that was stopped, to the same weights
-    (on a CPU); a finished one is left as it is. All randomness of step j depends on
-    (seed, j) alone, and the global seeds stay as they were. ``spec`` and
-    ``start`` say, for the card, what the model was made of and began with.
-    ``graphed``: replay steps as a CUDA graph, by default where one GPU is used and
-    the model does not say ``graphable = False``.
+    The same call again resumes a run that was stopped, and ends with the same weights (on a CPU); a finished run is
+    left as it is. All randomness of step j depends on (seed, j) alone, and the global seeds stay as they were.
+    ``spec`` and ``start`` say, for the card, what the model was made from and which weights it began with.
+    ``half`` writes the weights in half precision. ``graphed`` replays steps as a CUDA graph; by default that is
+    done on a single GPU, unless the model has ``graphable = False``.
     """
-    out, every = Path(out), every or Every()
+    out, intervals = Path(out), intervals or Intervals()
     settings = {"model": spec, "start": start, "data": data.name, "scenes": len(data), **recipe.to_plain()}
     settings |= {"validation": "" if validation is None else validation.name, "licence": licence, "half": half}
     if tensorboard:
         require_tensorboard()
-    with ranks(device) as here:
-        here.share(recipe.batch_size)
-        _require_fit(model.to(here.device), data, validation, crop=recipe.crop)
-        _card(model, data, recipe, spec=spec, licence=licence, start=start, measured={})  # errors now, not at the end
-        if _claim(out, settings):
+    with join_processes(device) as processes:
+        processes.local_batch_size(recipe.batch_size)
+        require_fit(model.to(processes.device), data, validation, crop=recipe.crop)
+        card = partial(training_card, model, data, recipe, spec=spec, start=start, licence=licence)
+        card(scores={})  # raises now what it would raise at the end
+        if claim(out, settings):
             return out / MODEL
-        run = _Run(model, data, recipe, out=out, here=here, graphed=graphed, progress=progress)
-        others = None if validation is None else read_pool(validation, here.device, progress=run.progress)
-        cuda = [here.device] if here.device.type == "cuda" else []
-        alone = interruption() if here.count == 1 else nullcontext(lambda: None)  # several would wait for each other
-        with alone as asked_to_stop:
+        run = _Run(model, data, recipe, out=out, processes=processes, graphed=graphed, progress=progress)
+        others = None if validation is None else read_pool(validation, processes.device, progress=run.progress)
+        cuda = [processes.device] if processes.device.type == "cuda" else []
+        alone = processes.world_size == 1  # of several processes, one that stops would leave the others waiting
+        with interruption() if alone else nullcontext(lambda: None) as stop_requested:
             with torch.random.fork_rng(devices=cuda):
-                measured = run.go(every, others, tensorboard=tensorboard, asked_to_stop=asked_to_stop)
-            if here.first:
-                card = _card(run.result, data, recipe, spec=spec, licence=licence, start=start, measured=measured)
-                (out / "model.md").write_text(card.markdown(), encoding="utf-8")
-                save_model(out / MODEL, run.result, card, half=half)
-                run.file.unlink(missing_ok=True)
-        here.wait()
+                log = TrainingLog(out, start=run.done, tensorboard=tensorboard) if processes.first else None
+                scores = run.finish(log, others, intervals=intervals, stop_requested=stop_requested)
+            if processes.first:
+                write_text(out / "model.md", card(scores=scores).markdown())
+                save_model(out / MODEL, run.result, card(scores=scores), half=half)
+                (out / STATE).unlink(missing_ok=True)
+        processes.barrier()
     return out / MODEL
 
 
 class _Run:
-    """A training run in its folder, started or gone on with."""
+    """A training run in its folder, new or resumed."""
 
     def __init__(
         self,
@@ -125,240 +100,115 @@ class _Run:
         recipe: Recipe,
         *,
         out: Path,
-        here: Ranks,
+        processes: Processes,
         graphed: bool | None,
         progress: bool | None,
     ) -> None:
-        self.recipe, self.here, self.out = recipe, here, out
-        self.progress = progress if here.first else False
-        self.share = here.share(recipe.batch_size)
-        self.pool = read_pool(data, here.device, progress=self.progress)
+        self.recipe, self.processes, self.out, self.done = recipe, processes, out, 0
+        self.progress = progress if processes.first else False
+        self.batch_size = processes.local_batch_size(recipe.batch_size)
+        self.augmentation = Augmentation(recipe.crop, recipe.scale, recipe.rotate, recipe.flip, recipe.colour)
+        self.pool = read_pool(data, processes.device, progress=self.progress)
         self.model = model.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
-        self.average = Average(self.model, recipe.ema) if recipe.ema else None
+        self.average = moving_average(self.model, recipe.ema) if recipe.ema else None
+        self.modules = {"model": self.model} | ({} if self.average is None else {"average": self.average.module})
+        self.result = self.modules.get("average", self.model)
         self.optimiser = optimiser(self.model, recipe)
-        self.file = out / STATE
-        self.done = 0
-        if self.file.exists():
-            self.done = state.load(self.file, modules=self._modules, optimiser=self.optimiser)
+        if (out / STATE).exists():
+            self.done = state.load(out / STATE, modules=self.modules, optimiser=self.optimiser)
+        if self.average is not None:
+            self.average.n_averaged += self.done
+        self.schedule = schedule(self.optimiser, recipe, done=self.done)
         if graphed is None:
-            graphed = here.device.type == "cuda" and here.count == 1 and getattr(model, "graphable", True)
-        loss = PixelLoss(_class_weights(self.pool, recipe), recipe.ohem)
-        self.step = Step(
-            here.join(self.model),
-            objective(recipe, loss, here.device, noised=self.pool.noised),
-            recipe,
-            graphed=graphed,
-        )
+            graphed = (
+                processes.device.type == "cuda" and processes.world_size == 1 and getattr(model, "graphable", True)
+            )
+        loss = PixelLoss(class_weights(self.pool, recipe), recipe.ohem)
+        minimised = objective(recipe, loss, processes.device, noised=self.pool.noised)
+        self.step = Step(processes.broadcast(self.model), minimised, recipe, graphed=graphed)
+        self.sums: dict[str, torch.Tensor] = {}
+        self.row: dict[str, float] = {}
+        self.scores: dict[str, float] = {}
 
-    @property
-    def result(self) -> nn.Module:
-        """The model to keep: the average, where there is one."""
-        return self.model if self.average is None else self.average.model
-
-    @property
-    def _modules(self) -> dict[str, nn.Module]:
-        return {"model": self.model} | ({} if self.average is None else {"average": self.average.model})
-
-    def go(
-        self, every: Every, others: Pool | None, *, tensorboard: bool, asked_to_stop: Callable[[], BaseException | None]
+    def finish(
+        self, log: TrainingLog | None, validation: Pool | None, *, intervals: Intervals, stop_requested: StopRequested
     ) -> dict[str, float]:
-        """All remaining steps; returns what was measured on the other scenes at the end.
+        """Take all remaining steps; returns the scores of the last validation.
 
-        Asked to stop, it ends the step, writes its row and saves; the last step it ends as always.
+        If a stop is requested, the run ends its step, logs it, saves its state and raises; the last step is
+        finished as always.
         """
-        recipe, here = self.recipe, self.here
-        journal = Journal(self.out, start=self.done, tensorboard=tensorboard) if here.first else None
-        order = batches(len(self.pool), self.share, seed=recipe.seed, start=self.done, rank=here.rank, ranks=here.count)
-        totals: dict[str, torch.Tensor] = {}
-        measured: dict[str, float] = {}
-        began, logged = time.perf_counter(), self.done
-        row: dict[str, float] = {}
-
-        def news() -> str:
-            return f"loss {row['loss']:.3g}" if row else ""
-
-        bar = progress_bar(recipe.steps, f"training {self.out.name}", news=news, show=self.progress)
-        with bar as advance, nullcontext() if journal is None else closing(journal):
+        steps, ranks = self.recipe.steps, {"rank": self.processes.rank, "world_size": self.processes.world_size}
+        order = batches(len(self.pool), self.batch_size, seed=self.recipe.seed, start=self.done, **ranks)
+        news = lambda: f"loss {self.row['loss']:.3g}" if self.row else ""  # noqa: E731
+        bar = progress_bar(steps, f"training {self.out.name}", news=news, show=self.progress)
+        self._restart_means()
+        with bar as advance, nullcontext() if log is None else closing(log):
             advance(self.done)
-            while self.done < recipe.steps:
-                rate, losses = self._update(next(order))
-                totals = {name: totals.get(name, 0) + value for name, value in losses.items()}
-                self.done += 1
-                last = self.done == recipe.steps
-                stop = None if last else asked_to_stop()
-                if self.done % every.log == 0 or last or stop:
-                    count = self.done - logged
-                    row = {"step": float(self.done), "lr": rate, **self._means(totals, count)}
-                    seconds = time.perf_counter() - began
-                    row |= {"seconds": seconds, "images per second": count * recipe.batch_size / seconds}
-                    if others is not None and (self.done % every.validate == 0 or last):
-                        measured = measure(self.result, others, sigma=recipe.drawn[0])
-                        row |= {f"validation {name}": value for name, value in measured.items()}
-                    if journal is not None:
-                        journal.add(row)
-                    totals, began, logged = {}, time.perf_counter(), self.done
+            while self.done < steps:
+                self._update(next(order))
+                last = self.done == steps
+                stop = None if last else stop_requested()
+                if self.done % intervals.log == 0 or last or stop:
+                    validated = self.done % intervals.validate == 0 or last
+                    self._end_row(validation if validated else None)
+                    if log is not None:
+                        log.add(self.row)
                 advance(1)
-                if here.first and (self.done % every.save == 0 or stop) and not last:
-                    state.save(self.file, step=self.done, modules=self._modules, optimiser=self.optimiser)
+                if self.processes.first and (self.done % intervals.save == 0 or stop) and not last:
+                    state.save(self.out / STATE, step=self.done, modules=self.modules, optimiser=self.optimiser)
                 if stop:
                     raise stop
-        return measured
+        return self.scores
 
-    def _update(self, indices: torch.Tensor) -> tuple[float, dict[str, torch.Tensor]]:
-        """One step of the optimiser, on these scenes: its learning rate and losses."""
-        recipe, here = self.recipe, self.here
-        _set_seed(_seed(recipe.seed, self.done, here.rank), here.device)
+    def _update(self, indices: torch.Tensor) -> None:
+        """Take one step of the optimiser on these scenes, and add its losses to the sums."""
+        recipe, device = self.recipe, self.processes.device
+        _seed(recipe.seed, self.done, self.processes)
         try:
-            losses = self.step(*self._batch(indices.to(here.device, non_blocking=True)))
+            losses = self.step(*self.pool.batch(indices.to(device, non_blocking=True), self.augmentation))
         except ValueError as error:
             if "more than 1 value per channel" not in str(error):
                 raise
             raise InputError(
-                f"{self.share} of the batch_size {recipe.batch_size} with crops of {recipe.crop} leaves a batch norm "
-                "one value to average: use a larger batch_size or crop"
+                f"{self.batch_size} of the batch_size {recipe.batch_size} with crops of {recipe.crop} leaves a batch "
+                "norm one value to average: use a larger batch_size or crop"
             ) from None
-        here.share_gradients(self.model)
-        rate = set_rate(self.optimiser, self.done, recipe)
+        self.processes.average_gradients(self.model)
         if recipe.clip:
             nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
         self.optimiser.step()
+        self.schedule.step()
         if self.average is not None:
-            self.average.update(self.done)
-        return rate, losses
+            self.average.update_parameters(self.model)
+        self.sums = {name: self.sums.get(name, 0) + value for name, value in losses.items()}
+        self.done += 1
 
-    def _batch(self, indices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """These scenes, augmented."""
-        if isinstance(self.pool, CloudPool):
-            return turn(self.pool, indices, self.recipe)
-        x, target = augment(self.pool, indices, self.recipe)
-        return x.contiguous(memory_format=torch.channels_last), target
+    def _restart_means(self) -> None:
+        """The next row of the log is about the steps from here on."""
+        self.sums, self.began, self.logged = {}, time.perf_counter(), self.done
 
-    def _means(self, totals: Mapping[str, torch.Tensor], count: int) -> dict[str, float]:
-        """The losses' means over the last steps and all processes; a loss that is no number ends the run."""
-        means = {name: float(self.here.mean(value / count)) for name, value in totals.items()}
+    def _end_row(self, validation: Pool | None) -> None:
+        """Set ``row``: the losses' means over the steps since the last row and over all processes, and the scores."""
+        recipe, steps, seconds = self.recipe, self.done - self.logged, time.perf_counter() - self.began
+        means = {name: float(self.processes.mean(value / steps)) for name, value in self.sums.items()}
         if not np.isfinite(means["loss"]):
             raise InputError(
-                f"the loss became {means['loss']} by step {self.done}: lower lr (now {self.recipe.lr:g}), "
-                f"or use precision fp32 (now {self.recipe.precision})"
+                f"the loss became {means['loss']} by step {self.done}: lower lr (now {recipe.lr:g}), "
+                f"or use precision fp32 (now {recipe.precision})"
             )
-        return means
+        self.row = {"step": float(self.done), "lr": rate(self.done - 1, recipe) * recipe.lr, **means}
+        self.row |= {"seconds": seconds, "images per second": steps * recipe.batch_size / seconds}
+        if validation is not None:
+            self.scores = validate(self.result, validation, sigma=recipe.drawn[0])
+            self.row |= {f"validation {name}": value for name, value in self.scores.items()}
+        self._restart_means()
 
 
-def _claim(out: Path, settings: Mapping[str, Any]) -> bool:
-    """Whether the run is finished; an error if the folder is of a run with other settings, which are written down.
-
-    A run that failed before its log's first row leaves the folder to another.
-    """
-    file = require_writable(out / RECIPE)
-    if file.exists():
-        try:
-            found = dict(json.loads(file.read_text(encoding="utf-8")))
-        except (ValueError, TypeError):
-            raise InputError(f"{file} is not a recipe that segcertify wrote: choose another folder") from None
-        other = next((name for name in settings if found.get(name) != settings[name]), None)
-        if other is None:
-            return (out / MODEL).exists()
-        if _begun(out):
-            raise InputError(
-                f"{out} is of a run with {other} = {found.get(other)!r}, but now {other} = {settings[other]!r}: "
-                "choose another folder, or give the same settings to go on with it"
-            )
-    elif (out / MODEL).exists():
-        raise InputError(f"{out} holds a model of another run: choose another folder")
-    whole = file.with_name(f".{file.name}.{os.getpid()}.tmp")  # several processes may claim at once
-    whole.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-    os.replace(whole, file)
-    return False
-
-
-def _begun(out: Path) -> bool:
-    """Whether a run's folder holds anything of its training."""
-    log = out / LOG
-    return (out / MODEL).exists() or (out / STATE).exists() or (log.exists() and bool(read_log(log)))
-
-
-def _card(
-    model: nn.Module,
-    data: DataSet,
-    recipe: Recipe,
-    *,
-    spec: str,
-    start: str,
-    licence: str,
-    measured: Mapping[str, float],
-) -> Card:
-    return Card(
-        architecture=describe(model, spec),
-        classes=data.classes,
-        colours=tuple((int(r), int(g), int(b)) for r, g, b in data.colours),
-        data=f"{data.name} ({len(data)} scenes)" + (f", started from {start}" if start else ""),
-        objective=recipe.objective,
-        sigma=recipe.drawn,
-        recipe=recipe.to_plain(),
-        metrics={
-            f"{name} at sigma {recipe.drawn[0]:g} on other scenes": value
-            for name, value in measured.items()
-            if np.isfinite(value)
-        },
-        licence=licence,
-        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        version=__version__,
-    )
-
-
-def _class_weights(pool: Pool, recipe: Recipe) -> torch.Tensor | None:
-    if recipe.class_weights == "none":
-        return None
-    weights = 1 / torch.log(recipe.log_offset + frequencies(pool))
-    return (weights / weights.mean()).float().to(pool.targets.device)
-
-
-def _require_fit(model: nn.Module, data: DataSet, validation: DataSet | None, *, crop: tuple[int, int]) -> None:
-    """The model takes such inputs and answers with the data's classes, found out before anything long."""
-    if validation is not None and validation.classes != data.classes:
-        raise InputError(f"{validation.name} has other classes than {data.name}")
-    if not any(weight.requires_grad for weight in model.parameters()):
-        raise InputError(f"{type(model).__name__} has no weights to train")
-    grey = torch.full((1, 3, *crop), 0.5)
-    _require_logits(model, grey if data.noised is None else _first(data), data)
-    if validation is not None:
-        _require_logits(model, _first(validation), validation)
-
-
-def _first(data: DataSet) -> torch.Tensor:
-    """A batch of the first scene, as the pool has it."""
-    return torch.from_numpy(with_category(data[0], data))[None]
-
-
-def _require_logits(model: nn.Module, x: torch.Tensor, data: DataSet) -> None:
-    """The model's answer to x has the data's classes."""
-    training = model.training
-    try:
-        with torch.no_grad():
-            logits = model.eval()(x.to(next(model.parameters()).device))
-    except RuntimeError as error:
-        raise InputError(
-            f"the model cannot take inputs {tuple(x.shape)}, as of {data.name} (of images, crop sets the size in "
-            f"training): {error}"
-        ) from error
-    finally:
-        model.train(training)
-    if not isinstance(logits, torch.Tensor) or logits.ndim != x.ndim or logits.shape[1] != len(data.classes):
-        got = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-        components = "height, width" if x.ndim == 4 else "points"
-        raise InputError(
-            f"the model must give logits (B, {len(data.classes)}, {components}) for {data.name}, but gave {got}"
-        )
-    upsampled(logits, x)  # an error if they are finer than x
-
-
-def _set_seed(seed: int, device: torch.device) -> None:
-    """Seed the CPU and this device; torch.manual_seed would seed all others too, for good."""
-    torch.default_generator.manual_seed(seed)
+def _seed(seed: int, step: int, processes: Processes) -> None:
+    """Seed the CPU and this device for a step of this process; torch.manual_seed would seed other devices too."""
+    words = np.random.SeedSequence([seed, step, processes.rank]).generate_state(1, np.uint64)
+    number, device = int(words[0] >> np.uint64(1)), processes.device
+    torch.default_generator.manual_seed(number)
     if device.type != "cpu":
-        torch.get_device_module(device).manual_seed(seed)
-
-
-def _seed(seed: int, step: int, rank: int) -> int:
-    """A seed of its own for every step and process."""
-    return int(np.random.SeedSequence([seed, step, rank]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        torch.get_device_module(device).manual_seed(number)

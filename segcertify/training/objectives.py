@@ -11,11 +11,10 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, log_softmax
 
+from segcertify.data.augmentation import UNLABELLED
 from segcertify.sampling.segmenter import upsampled
-from segcertify.training.pool import IGNORE
 from segcertify.training.recipe import Recipe
 
-Model = Callable[[torch.Tensor], torch.Tensor]
 Losses = dict[str, torch.Tensor]
 """The terms of a loss by name; ``loss`` is what is minimised."""
 
@@ -30,15 +29,15 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PixelLoss:
-    """Cross-entropy over valid pixels, weighted by class; only the hardest part of them counts."""
+    """Cross-entropy over labelled pixels, weighted by class; only the ``hardest`` part of them counts."""
 
     weights: torch.Tensor | None = None
     hardest: float = 1.0
 
     def __call__(self, logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """The loss of logits (B, classes, H, W); 0 where no pixel is valid."""
-        losses = cross_entropy(logits, target, self.weights, ignore_index=IGNORE, reduction="none").flatten()
-        valid = target.flatten() != IGNORE
+        """The loss of logits (B, classes, H, W); 0 where no pixel is labelled."""
+        losses = cross_entropy(logits, target, self.weights, ignore_index=UNLABELLED, reduction="none").flatten()
+        valid = target.flatten() != UNLABELLED
         weight = valid.float() if self.weights is None else self.weights[target.flatten() * valid] * valid
         if self.hardest < 1:
             losses, chosen = losses.topk(math.ceil(self.hardest * len(losses)))
@@ -50,17 +49,17 @@ class PixelLoss:
 def objective(
     recipe: Recipe, pixel_loss: PixelLoss, device: torch.device | str, *, noised: int | None = None
 ) -> Objective:
-    """The objective that a recipe names; of clouds, noise goes on the ``noised`` leading columns."""
+    """The objective that a recipe names; with ``noised``, noise goes on that many leading columns of clouds alone."""
     sigma = torch.tensor(recipe.drawn, device=device)
     if recipe.objective == "consistency":
         return Consistency(pixel_loss, sigma, recipe.m, recipe.lam, recipe.eta, noised)
     if recipe.objective == "smoothadv":
         return SmoothAdv(pixel_loss, sigma, recipe.m, recipe.epsilon, recipe.attack_steps, noised)
-    return Noise(pixel_loss, sigma, noised)
+    return NoiseObjective(pixel_loss, sigma, noised)
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
+class NoiseObjective:
     """Cross-entropy under Gaussian noise [Cohen2019], as the paper trains [Fischer2021, sec. 6.2]; sigma 0 for none."""
 
     pixel_loss: PixelLoss
@@ -69,7 +68,8 @@ class Noise:
 
     def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
         """The cross-entropy."""
-        return {"loss": self.pixel_loss(full_size(model, x + only(draw(x, self.sigma), self.noised)), target)}
+        noisy = x + gaussian_noise(x, self.sigma, columns=self.noised)
+        return {"loss": self.pixel_loss(full_size(model, noisy), target)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +90,9 @@ class Consistency:
 
     def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
         """The sum and its three terms."""
-        logits = full_size(model, copies(x, self.m) + only(draw(x, self.sigma, self.m), self.noised))
-        natural = self.pixel_loss(logits, copies(target, self.m))
+        noisy = repeat_batch(x, self.m) + gaussian_noise(x, self.sigma, m=self.m, columns=self.noised)
+        logits = full_size(model, noisy)
+        natural = self.pixel_loss(logits, repeat_batch(target, self.m))
         consistency, entropy = disagreement(logits.view(self.m, -1, *logits.shape[1:]))
         loss = natural + self.lam * consistency + self.eta * entropy
         return {"loss": loss, "cross-entropy": natural, "consistency": consistency, "entropy": entropy}
@@ -101,9 +102,8 @@ class Consistency:
 class SmoothAdv:
     """Cross-entropy on noisy copies of an input moved against the smoothed model [Salman2019].
 
-    The attack ascends, in the l2 ball of radius epsilon, the cross-entropy of the
-    mean probability of m noisy copies; the loss is that of the same copies at the
-    place it found.
+    The attack ascends, in the l2 ball of radius epsilon, the cross-entropy of the mean probability of m noisy
+    copies. The loss is the cross-entropy of the same copies at the attacked input.
     """
 
     pixel_loss: PixelLoss
@@ -114,24 +114,24 @@ class SmoothAdv:
     noised: int | None = None
 
     def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
-        """The cross-entropy where the attack ended."""
-        noise = only(draw(x, self.sigma, self.m), self.noised)
-        moved = x + self._attack(model, x, target, noise)
-        return {"loss": self.pixel_loss(full_size(model, copies(moved, self.m) + noise), copies(target, self.m))}
+        """The cross-entropy at the attacked input."""
+        noise = gaussian_noise(x, self.sigma, m=self.m, columns=self.noised)
+        noisy = repeat_batch(x + self._attack(model, x, target, noise), self.m) + noise
+        return {"loss": self.pixel_loss(full_size(model, noisy), repeat_batch(target, self.m))}
 
     def _attack(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-        """The shift found by projected gradient ascent, with the model as it is in use (evaluation mode)."""
+        """The shift that projected gradient ascent finds, with the model in evaluation mode, as it is in use."""
         training = model.training
         model.eval()
         shift = torch.zeros_like(x)
         for _ in range(self.steps):
             shift.requires_grad_(True)
-            logits = full_size(model, copies(x + shift, self.m) + noise)
+            logits = full_size(model, repeat_batch(x + shift, self.m) + noise)
             logs = log_softmax(logits, 1).view(self.m, -1, *logits.shape[1:])
             mean = logs.logsumexp(0)  # up to a constant
             (slope,) = torch.autograd.grad(self.pixel_loss(mean, target), shift)
             with torch.no_grad():
-                slope = only(slope, self.noised)
+                slope = on_columns(slope, self.noised)
                 step = 2 * self.epsilon / self.steps * slope / _norms(slope).clamp(min=1e-12)
                 shift = shift.detach() + step
                 shift = shift * (self.epsilon / _norms(shift).clamp(min=1e-12)).clamp(max=1)
@@ -148,31 +148,31 @@ def disagreement(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return consistency, -(mean * log_mean).sum(1).mean()
 
 
-def full_size(model: Model, x: torch.Tensor) -> torch.Tensor:
+def full_size(model: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     """The model's logits in single precision at the resolution of x, upsampled as the sampler does."""
     return upsampled(model(x), x).float()
 
 
-def draw(x: torch.Tensor, sigma: torch.Tensor, m: int = 1) -> torch.Tensor:
-    """Gaussian noise for m copies of a batch, (m B, ...); each image draws its sigma, one for all its copies."""
+def gaussian_noise(x: torch.Tensor, sigma: torch.Tensor, *, m: int = 1, columns: int | None = None) -> torch.Tensor:
+    """Noise for m copies of a batch, (m B, ...); each input draws one of the sigmas, the same for all its copies."""
     scales = sigma[torch.randint(len(sigma), (len(x),), device=x.device)]
     noise = torch.randn(m * len(x), *x.shape[1:], device=x.device)
-    return copies(scales, m).view(-1, *[1] * (x.ndim - 1)) * noise
+    return on_columns(repeat_batch(scales, m).view(-1, *[1] * (x.ndim - 1)) * noise, columns)
 
 
-def only(shift: torch.Tensor, columns: int | None) -> torch.Tensor:
-    """A shift of the leading columns of clouds alone, of all of an image."""
+def on_columns(shift: torch.Tensor, columns: int | None) -> torch.Tensor:
+    """The shift, set to 0 in place beyond the leading ``columns`` of clouds; None keeps all of it, as for images."""
     if columns is not None:
         shift[..., columns:] = 0
     return shift
 
 
-def copies(batch: torch.Tensor, m: int) -> torch.Tensor:
-    """The batch m times in a row."""
+def repeat_batch(batch: torch.Tensor, m: int) -> torch.Tensor:
+    """The whole batch m times in a row."""
     return batch.repeat(m, *[1] * (batch.ndim - 1))
 
 
 def _norms(x: torch.Tensor) -> torch.Tensor:
-    """The l2 norm of each entry of a batch, to divide by."""
+    """The l2 norm of each entry of a batch, in a shape that divides it."""
     norms: torch.Tensor = torch.linalg.vector_norm(x.flatten(1), dim=1)
     return norms.view(-1, *[1] * (x.ndim - 1))

@@ -1,4 +1,4 @@
-"""The learning rate over a run, and which weights take which."""
+"""Optimisation: which weights take which learning rate, how it changes over a run, and the average of the weights."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.swa_utils import AveragedModel
 
 from segcertify.training.recipe import Recipe
+
+Tensors = tuple[torch.Tensor, ...] | list[torch.Tensor]
 
 
 def rate(step: int, recipe: Recipe) -> float:
@@ -35,22 +39,36 @@ def optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     return torch.optim.AdamW(groups, lr=recipe.lr, fused=fused)
 
 
-def set_rate(optimiser: torch.optim.Optimizer, step: int, recipe: Recipe) -> float:
-    """Set every group's learning rate for a step; returns the first factor times lr."""
-    factor = rate(step, recipe)
-    for group in optimiser.param_groups:
-        group["lr"] = factor * group["full_lr"]
-    return factor * recipe.lr
+def schedule(optimiser: torch.optim.Optimizer, recipe: Recipe, *, done: int = 0) -> LambdaLR:
+    """The schedule of every group's learning rate, set for the step after ``done`` steps."""
+    return LambdaLR(optimiser, lambda step: rate(step, recipe), last_epoch=done - 1)
+
+
+def moving_average(model: nn.Module, decay: float) -> AveragedModel:
+    """A copy whose weights and floating-point buffers follow the model's slowly; integer buffers are copied.
+
+    After step j = 0, 1, ... the average keeps the part min(decay, (1 + j) / (10 + j)) of itself, so that the first
+    weights are soon forgotten. They count as the first model that was averaged: torch would else replace them.
+    """
+
+    def update(averages: Tensors, values: Tensors, count: torch.Tensor | int) -> None:
+        step = int(count) - 1
+        if averages[0].is_floating_point():
+            torch._foreach_lerp_(averages, values, 1 - min(decay, (1 + step) / (10 + step)))
+        else:
+            torch._foreach_copy_(averages, values)
+
+    average = AveragedModel(model, multi_avg_fn=update, use_buffers=True).eval().requires_grad_(False)
+    average.n_averaged.fill_(1)
+    return average
 
 
 def _groups(model: nn.Module, recipe: Recipe) -> list[dict[str, Any]]:
-    """Weights by learning rate and weight decay."""
+    """Weights by learning rate and weight decay; ``initial_lr`` is where a resumed schedule looks for the rate."""
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, weight in model.named_parameters():
         if weight.requires_grad:
             lr = recipe.lr * (recipe.encoder_lr if name.startswith("encoder.") else 1)
             decay = recipe.weight_decay if weight.ndim > 1 else 0.0
             groups.setdefault((lr, decay), []).append(weight)
-    return [
-        {"params": weights, "lr": lr, "full_lr": lr, "weight_decay": decay} for (lr, decay), weights in groups.items()
-    ]
+    return [{"params": w, "lr": lr, "initial_lr": lr, "weight_decay": decay} for (lr, decay), w in groups.items()]

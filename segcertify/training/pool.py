@@ -12,22 +12,19 @@ import torch
 
 from segcertify.arrays import Array
 from segcertify.data import DataSet, Scene
+from segcertify.data.augmentation import UNLABELLED, Augmentation
+from segcertify.data.clouds.augmentation import augment_clouds
+from segcertify.data.images.augmentation import GREY, augment_images
 from segcertify.errors import InputError
 from segcertify.progress import progress_bar
-
-IGNORE = 255
-"""The target where the ground truth says nothing, and beside the image."""
-
-GREY = 127
-"""What is beside the image."""
+from segcertify.training.recipe import Recipe
 
 
 @dataclass(frozen=True, eq=False)
 class ImagePool:
     """Images (M, 3, H, W) and targets (M, H, W) as bytes, each in the upper left corner of a common canvas.
 
-    ``sizes`` (M, 2) holds every image's own height and width; the rest of its
-    canvas is grey, with the target IGNORE.
+    ``sizes`` (M, 2) holds every image's own height and width; the rest of its canvas is grey and unlabelled.
     """
 
     images: torch.Tensor
@@ -39,6 +36,12 @@ class ImagePool:
 
     def __len__(self) -> int:
         return len(self.images)
+
+    def batch(self, indices: torch.Tensor, augmentation: Augmentation) -> tuple[torch.Tensor, torch.Tensor]:
+        """Crops (B, 3, *crop) in [0, 1] of these images, and their targets (B, *crop)."""
+        images, targets, sizes = (part[indices] for part in (self.images, self.targets, self.sizes))
+        x, target = augment_images(images, targets, sizes=sizes, augmentation=augmentation)
+        return x.contiguous(memory_format=torch.channels_last), target
 
     def scenes(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Every image (1, 3, height, width) in [0, 1] and its target, at their own size."""
@@ -54,12 +57,17 @@ class CloudPool:
     targets: torch.Tensor
     classes: int
     vectors: int
-    """How many leading triples of columns turn with the cloud: coordinates, and normals."""
+    """How many leading triples of columns rotate with the cloud: coordinates, and normals."""
     noised: ClassVar[int] = 3
     """Noise goes on the coordinates, the leading columns."""
 
     def __len__(self) -> int:
         return len(self.clouds)
+
+    def batch(self, indices: torch.Tensor, augmentation: Augmentation) -> tuple[torch.Tensor, torch.Tensor]:
+        """These clouds (B, points, columns), augmented, and their targets (B, points)."""
+        x = augment_clouds(self.clouds[indices], augmentation, vectors=self.vectors)
+        return x, self.targets[indices].long()
 
     def scenes(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Every cloud (1, points, columns) and its target."""
@@ -69,27 +77,39 @@ class CloudPool:
 Pool = ImagePool | CloudPool
 
 
+def holds_clouds(data: DataSet) -> bool:
+    """Whether the scenes of a data set are clouds; else they are images."""
+    return data.noised is not None  # MERGE: data.domain is CLOUD
+
+
 def frequencies(pool: Pool) -> torch.Tensor:
-    """The share of each class among the valid components."""
-    counts = torch.zeros(IGNORE + 1, dtype=torch.float64)
+    """The share of each class among the labelled components."""
+    counts = torch.zeros(UNLABELLED + 1, dtype=torch.float64)
     for target in pool.targets:  # one by one: a count of all at once takes eight bytes a component
-        counts += torch.bincount(target.flatten().int(), minlength=IGNORE + 1).cpu()
+        counts += torch.bincount(target.flatten().int(), minlength=UNLABELLED + 1).cpu()
     counts = counts[: pool.classes]
     return counts / counts.sum()
 
 
+def class_weights(pool: Pool, recipe: Recipe) -> torch.Tensor | None:
+    """The recipe's weight of each class in the loss, of mean 1; None if all count alike."""
+    if recipe.class_weights == "none":
+        return None
+    weights = 1 / torch.log(recipe.log_offset + frequencies(pool))
+    return (weights / weights.mean()).float().to(pool.targets.device)
+
+
 def read_pool(data: DataSet, device: torch.device | str, *, progress: bool | None = None) -> Pool:
     """Read a data set into memory; every scene is checked on the way."""
-    if len(data.classes) > IGNORE:
+    if len(data.classes) > UNLABELLED:
         raise InputError(
-            f"{data.name} has {len(data.classes)} classes, but training keeps targets as bytes: at most 255"
+            f"{data.name} has {len(data.classes)} classes, but training keeps targets as bytes: at most {UNLABELLED}"
         )
-    inputs, targets = [], []
-    clouds = data.noised is not None
+    inputs, targets, clouds = [], [], holds_clouds(data)
     with ThreadPoolExecutor() as pool, progress_bar(len(data), f"reading {data.name}", show=progress) as advance:
         for scene in pool.map(data.__getitem__, range(len(data))):
             inputs.append(with_category(scene, data) if clouds else np.rint(scene.x * 255).astype(np.uint8))
-            targets.append(np.where(scene.valid, scene.target, IGNORE).astype(np.uint8))
+            targets.append(np.where(scene.valid, scene.target, UNLABELLED).astype(np.uint8))
             advance(1)
     return (_clouds if clouds else _images)(inputs, targets, data, device)
 
@@ -106,7 +126,7 @@ def _clouds(inputs: list[Array], targets: list[Array], data: DataSet, device: to
     """Clouds of one size."""
     if len({x.shape for x in inputs}) > 1:
         raise InputError(
-            f"{data.name} has clouds of {inputs[0].shape} and of other shapes: give them as many points each"
+            f"{data.name} has clouds of {inputs[0].shape} and of other shapes: give all the same number of points"
         )
     clouds, labels = (torch.from_numpy(np.stack(arrays)).to(device) for arrays in (inputs, targets))
     columns = data[0].x.shape[1]
@@ -118,7 +138,7 @@ def _images(images: list[Array], targets: list[Array], data: DataSet, device: to
     sizes = torch.tensor([target.shape for target in targets])
     height, width = (int(side) for side in sizes.amax(0))
     canvas = torch.full((len(data), 3, height, width), GREY, dtype=torch.uint8)
-    blank = torch.full((len(data), height, width), IGNORE, dtype=torch.uint8)
+    blank = torch.full((len(data), height, width), UNLABELLED, dtype=torch.uint8)
     for i, (image, target) in enumerate(zip(images, targets, strict=True)):
         canvas[i, :, : image.shape[1], : image.shape[2]] = torch.from_numpy(image)
         blank[i, : target.shape[0], : target.shape[1]] = torch.from_numpy(target)
@@ -126,29 +146,22 @@ def _images(images: list[Array], targets: list[Array], data: DataSet, device: to
 
 
 def batches(
-    scenes: int, batch_size: int, *, seed: int, start: int = 0, rank: int = 0, ranks: int = 1
+    scenes: int, batch_size: int, *, seed: int, start: int = 0, rank: int = 0, world_size: int = 1
 ) -> Iterator[torch.Tensor]:
     """Indices of batch ``start``, ``start + 1``, ...: epochs in random orders that depend on the seed alone.
 
-    Of ``ranks`` processes each takes its own part of one order; a batch may
-    cross from one epoch into the next.
+    Each of ``world_size`` processes takes its own part of one order; a batch may cross from one epoch into the next.
     """
-    step = start
+    first = (start * world_size + rank) * batch_size
     while True:
-        first = (step * ranks + rank) * batch_size
-        positions = range(first, first + batch_size)
-        yield torch.cat([_order(scenes, seed, epoch)[low:high] for epoch, low, high in _epochs(positions, scenes)])
-        step += 1
-
-
-def _epochs(positions: range, scenes: int) -> Iterator[tuple[int, int, int]]:
-    """The parts of a run of positions that fall into one epoch each: epoch, first, end."""
-    at = positions.start
-    while at < positions.stop:
-        epoch, low = divmod(at, scenes)
-        high = min(scenes, low + positions.stop - at)
-        yield epoch, low, high
-        at += high - low
+        parts, position = [], first
+        while position < first + batch_size:  # the part of the batch that lies in one epoch
+            epoch, low = divmod(position, scenes)
+            part = _order(scenes, seed, epoch)[low : low + first + batch_size - position]
+            parts.append(part)
+            position += len(part)
+        yield torch.cat(parts)
+        first += world_size * batch_size
 
 
 def _order(scenes: int, seed: int, epoch: int) -> torch.Tensor:

@@ -1,7 +1,8 @@
-"""Recipe: every setting of a training run, in plain values that its files keep."""
+"""Recipe: every setting of a training run, in plain values that its files keep; and how often it logs and saves."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -9,14 +10,17 @@ from typing import Any
 from segcertify.errors import InputError, require_finite, require_integer, require_positive
 
 OBJECTIVES = ("non-robust", "noise", "consistency", "smoothadv")
-OPTIMISERS = ("adamw", "sgd")
-SCHEDULES = ("poly", "cosine")
-CLASS_WEIGHTS = ("none", "log")
-PRECISIONS = ("fp32", "bf16")
+CHOICES = {
+    "objective": OBJECTIVES,
+    "optimiser": ("adamw", "sgd"),
+    "schedule": ("poly", "cosine"),
+    "class_weights": ("none", "log"),
+    "precision": ("fp32", "bf16"),
+}
 
 
 def _setting(default: Any, about: str) -> Any:
-    """A setting with its default and what it means; the command line shows both."""
+    """A field with its default and its help text; the command line shows both."""
     return field(default=default, metadata={"help": about})
 
 
@@ -39,7 +43,7 @@ class Recipe:
     batch_size: int = _setting(16, "Images in a step, over all processes.")
     optimiser: str = _setting("adamw", "adamw or sgd.")
     lr: float = _setting(1e-3, "The learning rate at its highest.")
-    encoder_lr: float = _setting(1.0, "A factor on it for the weights of a model's `encoder`.")
+    encoder_lr: float = _setting(1.0, "The learning rate of a model's `encoder`, as a factor of lr.")
     weight_decay: float = _setting(0.01, "Weight decay; none on biases and norms.")
     momentum: float = _setting(0.9, "Momentum (sgd).")
     clip: float = _setting(1.0, "The gradient's norm is clipped to this; 0 for no clipping.")
@@ -54,26 +58,20 @@ class Recipe:
     colour: float = _setting(0.5, "Strength of random gamma, saturation, contrast, brightness and tint; 0 for none.")
     class_weights: str = _setting("none", "none, or log: 1 / ln(c + frequency) [Paszke2016].")
     log_offset: float = _setting(1.02, "The c of log, above 1; larger is milder.")
-    ohem: float = _setting(1.0, "The part of the pixels with ground truth, the hardest, that count.")
+    ohem: float = _setting(1.0, "The part of the labelled pixels, those with the largest losses, that count.")
     precision: str = _setting("bf16", "bf16 (autocast) or fp32.")
-    seed: int = _setting(0, "Fixes everything random.")
+    seed: int = _setting(0, "Fixes all random choices.")
 
     def __post_init__(self) -> None:
-        self._check_names()
-        self._check_kinds()
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} must be one of {', '.join(allowed)}, but got {getattr(self, name)!r}")
+        if not isinstance(self.flip, bool):
+            raise InputError(f"flip must be True or False, but got {self.flip!r}")
         self._check_numbers()
-        if not self.sigma and self.objective != "non-robust":
-            raise InputError(f"the objective {self.objective} needs a sigma, such as 0.25")
-        for sigma in self.sigma:
-            require_positive("sigma", sigma)
+        self._check_tuples()
         if self.m < 2 and self.objective == "consistency":
             raise InputError("consistency compares noisy copies: m must be at least 2, but got 1")
-        if len(self.crop) != 2 or any(require_integer("crop", side) < 16 for side in self.crop):
-            raise InputError(f"crop must be a height and a width of at least 16 pixels, but got {self.crop!r}")
-        if len(self.scale) != 2 or not 0 < require_positive("scale", self.scale[0]) <= require_finite(
-            "scale", self.scale[1]
-        ):
-            raise InputError(f"scale must be a range such as (0.5, 2.0), but got {self.scale!r}")
 
     @property
     def drawn(self) -> tuple[float, ...]:
@@ -93,26 +91,6 @@ class Recipe:
         settings: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
         return cls(**settings)
 
-    def _check_names(self) -> None:
-        for name, allowed in (
-            ("objective", OBJECTIVES),
-            ("optimiser", OPTIMISERS),
-            ("schedule", SCHEDULES),
-            ("class_weights", CLASS_WEIGHTS),
-            ("precision", PRECISIONS),
-        ):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} must be one of {', '.join(allowed)}, but got {getattr(self, name)!r}")
-
-    def _check_kinds(self) -> None:
-        for name, example in (("sigma", "(0.25,)"), ("crop", "(320, 416)"), ("scale", "(0.5, 2.0)")):
-            value = getattr(self, name)
-            if not isinstance(value, tuple | list):
-                raise InputError(f"{name} must be a tuple such as {example}, but got {value!r}")
-            object.__setattr__(self, name, tuple(value))
-        if not isinstance(self.flip, bool):
-            raise InputError(f"flip must be True or False, but got {self.flip!r}")
-
     def _check_numbers(self) -> None:
         for name in ("m", "attack_steps", "steps", "batch_size"):
             require_integer(name, getattr(self, name))
@@ -120,12 +98,44 @@ class Recipe:
         for name in ("lr", "encoder_lr", "epsilon", "power", "ohem"):
             require_positive(name, getattr(self, name))
         for name in ("lam", "eta", "weight_decay", "clip", "rotate", "colour", "warmup", "ema", "momentum"):
-            if require_finite(name, getattr(self, name)) < 0:
-                raise InputError(f"{name} must not be negative, but got {getattr(self, name)!r}")
-        for name in ("warmup", "ema", "momentum"):
-            if getattr(self, name) >= 1:
-                raise InputError(f"{name} must be below 1, but got {getattr(self, name)!r}")
+            limit = 1 if name in ("warmup", "ema", "momentum") else math.inf
+            if not 0 <= require_finite(name, getattr(self, name)) < limit:
+                raise InputError(f"{name} must lie in [0, {limit:g}), but got {getattr(self, name)!r}")
         if require_finite("log_offset", self.log_offset) <= 1:
             raise InputError(f"log_offset must be above 1, such as 1.02, but got {self.log_offset!r}")
         if self.ohem > 1:
             raise InputError(f"ohem must be at most 1, all pixels, but got {self.ohem!r}")
+
+    def _check_tuples(self) -> None:
+        for name, example in (("sigma", "(0.25,)"), ("crop", "(320, 416)"), ("scale", "(0.5, 2.0)")):
+            value = getattr(self, name)
+            if not isinstance(value, tuple | list):
+                raise InputError(f"{name} must be a tuple such as {example}, but got {value!r}")
+            object.__setattr__(self, name, tuple(value))
+        if not self.sigma and self.objective != "non-robust":
+            raise InputError(f"the objective {self.objective} needs a sigma, such as 0.25")
+        for sigma in self.sigma:
+            require_positive("sigma", sigma)
+        if len(self.crop) != 2 or any(require_integer("crop", side) < 16 for side in self.crop):
+            raise InputError(f"crop must be a height and a width of at least 16 pixels, but got {self.crop!r}")
+        sizes = [require_positive("scale", value) for value in self.scale]
+        if len(sizes) != 2 or sizes[0] > sizes[1]:
+            raise InputError(f"scale must be a range such as (0.5, 2.0), but got {self.scale!r}")
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Steps between rows of the log, between saved states, and between validations."""
+
+    log: int = 50
+    save: int = 500
+    validate: int = 1000
+
+    def __post_init__(self) -> None:
+        for name in ("log", "save", "validate"):
+            steps = require_integer(f"the steps of {name}-every", getattr(self, name))
+            if steps % self.log:  # a saved state or a validation then ends a row of the log
+                raise InputError(
+                    f"{name}-every must be a multiple of log-every, {self.log}, but is {steps}: "
+                    f"use {-(-steps // self.log) * self.log}, or another log-every"
+                )

@@ -1,4 +1,4 @@
-"""The state of an unfinished run in one file, whole or not at all: weights, averages, the optimiser, the step."""
+"""The state of an unfinished run in one file: its weights, their averages, the optimiser's state and the step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def save(path: Path, *, step: int, modules: Mapping[str, nn.Module], optimiser: 
 
 
 def load(path: Path, *, modules: Mapping[str, nn.Module], optimiser: torch.optim.Optimizer) -> int:
-    """Put a saved state back; returns the number of steps done."""
+    """Load a saved state into modules and optimiser; returns the number of steps done."""
     try:
         header, arrays = archive.read(path, kind="training", version=VERSION)
     except InputError as error:
@@ -40,26 +40,26 @@ def load(path: Path, *, modules: Mapping[str, nn.Module], optimiser: torch.optim
         kind, _, rest = name.partition("/")
         parts.setdefault(kind, {})[rest] = torch.from_numpy(array)
     for kind, module in modules.items():
-        _refill(module, parts.get(kind, {}), where=path)
+        _fill(module, parts.get(kind, {}), where=path)
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in parts.get("optimiser", {}).items():
         number, _, entry = name.partition("/")
         state.setdefault(int(number), {})[entry] = tensor
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
-    _lay_out(optimiser)
+    _match_layout(optimiser)
     return int(header["step"])
 
 
-def _lay_out(optimiser: torch.optim.Optimizer) -> None:
-    """Give the optimiser's tensors their weights' order in memory, which a file forgets and fused updates need."""
+def _match_layout(optimiser: torch.optim.Optimizer) -> None:
+    """Give the optimiser's tensors the memory layout of their weights: files do not keep it, fused updates need it."""
     for weight, values in optimiser.state.items():
         for name, value in values.items():
             if isinstance(value, torch.Tensor) and value.shape == weight.shape:
                 values[name] = torch.empty_like(weight, requires_grad=False).copy_(value)
 
 
-def _refill(module: nn.Module, tensors: Mapping[str, torch.Tensor], *, where: Path) -> None:
-    """Fill a module in place, so that an optimiser that holds its weights goes on with them."""
+def _fill(module: nn.Module, tensors: Mapping[str, torch.Tensor], *, where: Path) -> None:
+    """Fill a module in place, so that its optimiser keeps its weights."""
     with torch.no_grad():
         for name, own in module.state_dict().items():
             if name not in tensors or tensors[name].shape != own.shape:

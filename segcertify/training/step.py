@@ -1,4 +1,4 @@
-"""One training step: forward, backward, update. On one CUDA device it is replayed as a graph, free of launches."""
+"""Step: the losses and gradients of one batch. On one CUDA device a step is captured as a graph and replayed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from segcertify.training.objectives import Losses, Objective
 from segcertify.training.recipe import Recipe
 
 WARMUP = 3
-"""Steps before a graph is captured, as CUDA wants it."""
+"""Plain steps before a graph is captured: CUDA needs some, to set up its libraries."""
 
 
 class Step:
     """Losses and gradients of a model on a batch, in the recipe's precision.
 
-    ``graphed``: after a few plain steps the step is captured once and replayed,
-    which needs batches of one shape and a model without branches on values.
+    If ``graphed``, a step is captured as a CUDA graph after a few plain steps and replayed from then on. That saves
+    the launches of its kernels, but needs batches of one shape and a model without branches on values.
     """
 
     def __init__(self, model: nn.Module, objective: Objective, recipe: Recipe, *, graphed: bool) -> None:
@@ -26,7 +26,7 @@ class Step:
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def __call__(self, x: torch.Tensor, target: torch.Tensor) -> Losses:
-        """The losses; the gradients are left in the model's weights."""
+        """The losses; the gradients stay in the weights' ``grad``."""
         if not self.graphed:
             return self._plain(x, target)
         if self._graph is None and self._done < WARMUP:
@@ -56,7 +56,7 @@ class Step:
         return losses
 
     def _capture(self, x: torch.Tensor, target: torch.Tensor) -> None:
-        """Record one step; the model's batch statistics do not move while recording."""
+        """Capture one step; nothing runs meanwhile, so batch statistics do not change."""
         self._x, self._target = x.clone(), target.clone()
         self._graph = torch.cuda.CUDAGraph()
         self.model.zero_grad(set_to_none=True)
@@ -65,6 +65,6 @@ class Step:
                 self._losses = self._plain(self._x, self._target)
         except RuntimeError as error:
             raise InputError(
-                "a step could not be captured as a CUDA graph: if the model looks at values, as .item() and branches "
-                f"on them do, give it the attribute graphable = False. CUDA said: {error}"
+                "a step could not be captured as a CUDA graph: if the model reads values, as .item() and branches on "
+                f"values do, give it the attribute graphable = False. CUDA said: {error}"
             ) from error

@@ -1,4 +1,4 @@
-"""How good a model is under one draw of noise, on whole scenes: a quick look while it trains, no certificate."""
+"""Validation: a model's scores under one noise draw per scene, while it trains. They are no certificate."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import torch
 from torch import nn
 
 from segcertify import metrics
-from segcertify.training.objectives import full_size, only
-from segcertify.training.pool import IGNORE, Pool
+from segcertify.data.augmentation import UNLABELLED
+from segcertify.training.objectives import full_size, on_columns
+from segcertify.training.pool import Pool
 
 
 @torch.no_grad()
-def measure(model: nn.Module, pool: Pool, *, sigma: float, seed: int = 0) -> dict[str, float]:
-    """Accuracy and pooled mIoU of a model's labels, each scene with its own draw."""
+def validate(model: nn.Module, pool: Pool, *, sigma: float, seed: int = 0) -> dict[str, float]:
+    """Accuracy and pooled mIoU of a model's labels on whole scenes, each with its own noise."""
     training = model.training
     model.eval()
     total = np.zeros((pool.classes, pool.classes + 1), np.int64)
     generator = torch.Generator(pool.targets.device).manual_seed(seed)
     for x, target in pool.scenes():
         noise = sigma * torch.randn(x.shape, generator=generator, device=x.device)
-        labels = full_size(model, x + only(noise, pool.noised)).argmax(1)[0].cpu().numpy()
+        labels = full_size(model, x + on_columns(noise, pool.noised)).argmax(1)[0].cpu().numpy()
         truth = target.cpu().numpy().astype(np.int64)
-        total += metrics.confusion(labels, truth, truth != IGNORE, classes=pool.classes)
+        total += metrics.confusion(labels, truth, truth != UNLABELLED, classes=pool.classes)
     model.train(training)
     return {"accuracy": metrics.accuracy(total), "mIoU": metrics.mean_iou([total])}

@@ -101,7 +101,7 @@ def test_a_factorys_model_from_end_to_end(command, tmp_path):
     assert (run / "model.safetensors").stat().st_mtime_ns == before
     code, shown = command(*arguments, "--lr", "0.5")
     assert code == 2
-    assert "error: run is of a run with lr = 0.001, but now lr = 0.5" in shown
+    assert "error: run belongs to another run: its lr is 0.001, now it is 0.5" in shown
 
 
 def test_an_hrnet_is_certified_at_the_end(command, tmp_path):

@@ -4,13 +4,15 @@ import os
 import signal
 
 import numpy as np
+import pytest
 import torch
 from PIL import Image
 from torch import nn
 
 import segcertify as sc
+from segcertify.models.card import read_model
 from segcertify.models.wrappers.normalisation import Normalise
-from segcertify.training import Every, Recipe, train
+from segcertify.training import Intervals, Recipe, pool, train
 
 SIZES = ((24, 32), (20, 28), (24, 30), (18, 32), (22, 26), (24, 32))
 PALETTE = np.array([[220, 40, 40], [40, 220, 40], [40, 40, 220]])
@@ -103,5 +105,35 @@ def batch(seed=0, count=4, size=(16, 20), classes=3):
 
 def trained(data, out, recipe=None, model=None, **settings):
     """The file of a quick run's model."""
-    settings = {"spec": SPEC, "every": Every(log=2, save=4, validate=4), "device": "cpu", "progress": False} | settings
-    return train(small() if model is None else model, data, recipe or quick(), out=out, **settings)
+    usual = {"spec": SPEC, "intervals": Intervals(log=2, save=4, validate=4), "device": "cpu", "progress": False}
+    return train(small() if model is None else model, data, recipe or quick(), out=out, **usual | settings)
+
+
+def weights(path):
+    """The tensors of a model file."""
+    return read_model(path)[1].tensors
+
+
+def same(a, b):
+    """Whether two sets of tensors are equal, bit by bit."""
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+class Killed(Exception):  # noqa: N818
+    """What ends a run in the middle."""
+
+
+def killed(data, out, recipe, monkeypatch, *, after, **settings):
+    """A run that ends within step ``after``."""
+    real, calls = pool.augment_images, []
+
+    def mortal(*arguments, **options):
+        calls.append(1)
+        if len(calls) > after:
+            raise Killed
+        return real(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "augment_images", mortal)
+        with pytest.raises(Killed):
+            trained(data, out, recipe, **settings)

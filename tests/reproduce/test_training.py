@@ -148,7 +148,7 @@ def test_a_start_is_used_and_named(camvid, tmp_path):
     assert results.init.startswith("start.pth (SHA-256 ")
     assert f"| start | {results.init} |" in results.page()
     torch.save(fresh(quick(camvid), 11).state_dict(), tmp_path / "start.pth")
-    with pytest.raises(InputError, match="is of a run with start ="):
+    with pytest.raises(InputError, match="belongs to another run: its start is"):
         run(comparison, out=tmp_path / "out")
 
 

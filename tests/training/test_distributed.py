@@ -13,8 +13,8 @@ from toys import batch, load, quick, small, trained
 
 import segcertify as sc
 from segcertify import InputError
-from segcertify.training.distributed import Ranks, ranks
-from segcertify.training.objectives import PixelLoss, copies, objective
+from segcertify.training.distributed import Processes, join_processes
+from segcertify.training.objectives import PixelLoss, objective, repeat_batch
 from segcertify.training.step import Step
 
 TASKS = Path("/proc/self/task")
@@ -25,15 +25,16 @@ def gradients(here, *, name, seed=0):
     model = small(dropout=0.0, norm=False, seed=here.rank).to(memory_format=torch.channels_last).train()
     x, target = batch()
     target[target == 255] = 0  # means over as many pixels in each part
-    share = here.share(len(x))
+    share = here.local_batch_size(len(x))
     part = slice(here.rank * share, (here.rank + 1) * share)
     recipe = quick(objective=name, epsilon=0.1)
-    step = Step(here.join(model), objective(recipe, PixelLoss(), "cpu"), recipe, graphed=False)
+    step = Step(here.broadcast(model), objective(recipe, PixelLoss(), "cpu"), recipe, graphed=False)
     noise = torch.randn(len(x), 3, *x.shape[2:], generator=torch.Generator().manual_seed(seed))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("segcertify.training.objectives.draw", lambda x, sigma, m=1: 0.25 * copies(noise[part], m))
+        fixed = lambda x, sigma, *, m=1, columns=None: 0.25 * repeat_batch(noise[part], m)  # noqa: E731
+        patch.setattr("segcertify.training.objectives.gaussian_noise", fixed)
         losses = step(x[part], target[part])
-    here.share_gradients(model)
+    here.average_gradients(model)
     assert all(torch.isfinite(value) for value in losses.values())
     return [weight.grad.clone() for weight in model.parameters()], here.mean(losses["loss"])
 
@@ -46,11 +47,11 @@ def process(rank, port, folder):
     distributed.barrier()
     of_the_group = _threads() - before
     assert of_the_group or not TASKS.exists()
-    with ranks("cpu") as here:
-        assert (here.rank, here.count, here.first) == (rank, 2, rank == 0)
+    with join_processes("cpu") as here:
+        assert (here.rank, here.world_size, here.first) == (rank, 2, rank == 0)
         for name in ("noise", "smoothadv"):
             torch.save(gradients(here, name=name), folder / f"{name}-{rank}.pt")
-        here.wait()
+        here.barrier()
     assert distributed.is_initialized()  # whoever joined them parts them
     distributed.destroy_process_group()
     _require_gone(before)
@@ -105,7 +106,7 @@ def test_no_thread_of_the_group_outlives_a_training(tmp_path):
 def test_two_processes_find_the_gradient_of_the_joined_batch(tmp_path):
     multiprocessing.spawn(process, (free_port(), Path(tmp_path)), nprocs=2)
     for name in ("noise", "smoothadv"):
-        expected, loss = gradients(Ranks(0, 1, torch.device("cpu")), name=name)
+        expected, loss = gradients(Processes(0, 1, torch.device("cpu")), name=name)
         for rank in range(2):
             found, mean = torch.load(tmp_path / f"{name}-{rank}.pt", weights_only=True)
             assert mean.item() == pytest.approx(loss.item(), rel=1e-5)
@@ -114,25 +115,28 @@ def test_two_processes_find_the_gradient_of_the_joined_batch(tmp_path):
 
 
 def test_one_process_alone():
-    with ranks("cpu") as here:
-        assert here == Ranks(0, 1, torch.device("cpu"))
+    with join_processes("cpu") as here:
+        assert here == Processes(0, 1, torch.device("cpu"))
         assert here.first
         model, value = small(), torch.tensor(3.0)
-        assert here.join(model) is model
+        assert here.broadcast(model) is model
         assert here.mean(value) == 3
-        here.wait()
+        here.barrier()
     assert not distributed.is_initialized()
 
 
 def test_devices_that_are_not_there():
-    with pytest.raises(InputError, match="device must be such as 'cpu' or 'cuda', but got 'gpu'"), ranks("gpu"):
+    with (
+        pytest.raises(InputError, match="device must be such as 'cpu' or 'cuda', but got 'gpu'"),
+        join_processes("gpu"),
+    ):
         pass
     if not torch.cuda.is_available():
-        with pytest.raises(InputError, match="no CUDA device"), ranks("cuda"):
+        with pytest.raises(InputError, match="no CUDA device"), join_processes("cuda"):
             pass
 
 
 def test_shares():
-    assert Ranks(1, 4, torch.device("cpu")).share(12) == 3
+    assert Processes(1, 4, torch.device("cpu")).local_batch_size(12) == 3
     with pytest.raises(InputError, match="batch_size 10 must be a multiple of the number of processes, 4"):
-        Ranks(1, 4, torch.device("cpu")).share(10)
+        Processes(1, 4, torch.device("cpu")).local_batch_size(10)

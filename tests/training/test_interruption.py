@@ -5,12 +5,12 @@ import signal
 
 import pytest
 import torch
-from toys import Every, quick, small, trained
+from toys import Intervals, quick, small, trained
 
 from segcertify.models.card import read_model
 from segcertify.storage import archive
 from segcertify.storage.interruption import STOPS
-from segcertify.training import loop
+from segcertify.training import pool
 from segcertify.training.log import read_log
 
 pytestmark = pytest.mark.usefixtures("no_pictures", "usual_signals")
@@ -19,17 +19,17 @@ both = pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardIn
 
 def signalled(data, out, monkeypatch, number, *, within, times=1):
     """A run that gets a signal within a step, and has no state but by it."""
-    real, calls = loop.augment, []
+    real, calls = pool.augment_images, []
 
-    def during(*arguments):
+    def during(*arguments, **options):
         calls.append(1)
         for _ in range(times if len(calls) == within else 0):
             os.kill(os.getpid(), number)
-        return real(*arguments)
+        return real(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "augment", during)
-        return trained(data, out, quick(), every=Every(2, 100, 4))
+        patch.setattr(pool, "augment_images", during)
+        return trained(data, out, quick(), intervals=Intervals(2, 100, 4))
 
 
 @both

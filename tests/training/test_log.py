@@ -1,4 +1,4 @@
-"""Journal: rows that come back, rows of a lost run that go, the picture."""
+"""Training log: rows that come back, rows of a lost run that go, the picture."""
 
 import csv
 import sys
@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from segcertify import InputError
-from segcertify.training.log import Journal, loss_figure, read_log, require_tensorboard
+from segcertify.training.log import TrainingLog, loss_figure, read_log, require_tensorboard
 
 ROWS = [
     {"step": 10.0, "lr": 0.1, "loss": 1 / 3},
@@ -17,8 +17,8 @@ ROWS = [
 ]
 
 
-def journal(folder, rows=(), start=0):
-    made = Journal(folder, start=start)
+def training_log(folder, rows=(), start=0):
+    made = TrainingLog(folder, start=start)
     for row in rows:
         made.add(row)
     return made
@@ -26,7 +26,7 @@ def journal(folder, rows=(), start=0):
 
 def test_round_trip_with_columns_that_appear_later(tmp_path):
     for count in range(1, 5):  # the file is whole after each row
-        journal(tmp_path / str(count), ROWS[:count])
+        training_log(tmp_path / str(count), ROWS[:count])
         found = read_log(tmp_path / str(count) / "log.csv")
         assert repr(found) == repr(ROWS[:count])
     with (tmp_path / "4" / "log.csv").open(newline="") as file:
@@ -38,17 +38,17 @@ def test_round_trip_with_columns_that_appear_later(tmp_path):
 
 @pytest.mark.parametrize(("start", "kept"), [(0, 0), (20, 2), (29, 2), (40, 4)])
 def test_rows_of_a_lost_run_are_dropped(tmp_path, start, kept):
-    journal(tmp_path, ROWS)
-    again = journal(tmp_path, [{"step": 50.0, "loss": 1.0}], start=start)
+    training_log(tmp_path, ROWS)
+    again = training_log(tmp_path, [{"step": 50.0, "loss": 1.0}], start=start)
     assert repr(again.rows[:-1]) == repr(ROWS[:kept])
     assert [row["step"] for row in read_log(tmp_path / "log.csv")] == [10.0 * (i + 1) for i in range(kept)] + [50.0]
 
 
 def test_the_picture(tmp_path):
-    journal(tmp_path / "run", ROWS).close()
+    training_log(tmp_path / "run", ROWS).close()
     with Image.open(tmp_path / "run" / "loss.png") as picture:
         assert min(picture.size) > 300
-    journal(tmp_path / "empty").close()
+    training_log(tmp_path / "empty").close()
     assert not (tmp_path / "empty" / "loss.png").exists()
 
 
@@ -70,7 +70,7 @@ def test_what_the_picture_shows():
 def test_files_that_are_no_log(tmp_path, content):
     (tmp_path / "log.csv").write_bytes(content)
     with pytest.raises(InputError, match=r"log\.csv is not a training log.*choose another folder"):
-        journal(tmp_path)
+        training_log(tmp_path)
     assert (tmp_path / "log.csv").read_bytes() == content
 
 
@@ -79,7 +79,7 @@ def test_tensorboard_that_is_not_there(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="TensorBoard is not installed: pip install tensorboard"):
         require_tensorboard()
     with pytest.raises(InputError, match="TensorBoard is not installed"):
-        Journal(tmp_path, start=0, tensorboard=True)
+        TrainingLog(tmp_path, start=0, tensorboard=True)
 
 
 def test_tensorboard_gets_every_number(tmp_path, monkeypatch):
@@ -94,7 +94,7 @@ def test_tensorboard_gets_every_number(tmp_path, monkeypatch):
             self.closed = True
 
     monkeypatch.setattr("segcertify.training.log.require_tensorboard", lambda: Writer)
-    made = Journal(tmp_path, start=20, tensorboard=True)
+    made = TrainingLog(tmp_path, start=20, tensorboard=True)
     made.add({"step": 30.0, "images per second": 2.0})
     made.close()
     assert made._board.made == (tmp_path / "tensorboard", 21)
@@ -103,11 +103,11 @@ def test_tensorboard_gets_every_number(tmp_path, monkeypatch):
 
 
 def test_a_line_cut_short_by_a_kill_is_passed_over(tmp_path):
-    journal = Journal(tmp_path, start=0)
-    journal.add({"step": 50.0, "loss": 2.5})
-    journal.add({"step": 100.0, "loss": 1.5})
-    whole = journal.path.read_text()
-    journal.path.write_text(whole[:-5])
-    assert read_log(journal.path) == [{"step": 50.0, "loss": 2.5}]
-    journal.path.write_text(whole + "1")  # a number of another line, cut to one that looks like a first step
-    assert [row["step"] for row in read_log(journal.path)] == [50.0, 100.0]
+    log = TrainingLog(tmp_path, start=0)
+    log.add({"step": 50.0, "loss": 2.5})
+    log.add({"step": 100.0, "loss": 1.5})
+    whole = log.path.read_text()
+    log.path.write_text(whole[:-5])
+    assert read_log(log.path) == [{"step": 50.0, "loss": 2.5}]
+    log.path.write_text(whole + "1")  # a number of another line, cut to one that looks like a first step
+    assert [row["step"] for row in read_log(log.path)] == [50.0, 100.0]

@@ -1,23 +1,24 @@
-"""A whole run: stopped and gone on with, claimed by its settings, with its card."""
+"""A whole run: stopped and resumed, its randomness, its steps, and what it keeps."""
 
-import json
 import random
+import shutil
+import sys
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import kstest, norm
 from torch import nn
-from toys import SPEC, Recorder, load, quick, small, trained
+from torch.optim.swa_utils import AveragedModel
+from toys import Recorder, killed, load, quick, same, small, trained, weights
 
 import segcertify as sc
 from segcertify import InputError
 from segcertify.models import read_card
-from segcertify.models.card import read_model
-from segcertify.training import Every, Recipe, loop
-from segcertify.training.average import Average
-from segcertify.training.distributed import Ranks
+from segcertify.training import Intervals, loop
+from segcertify.training.distributed import Processes
 from segcertify.training.log import TIMES, read_log
 
 AS_IT_IS = {"scale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (24, 32)}
@@ -26,40 +27,12 @@ AS_IT_IS = {"scale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (24, 32)}
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
-def weights(path):
-    return read_model(path)[1].tensors
-
-
 def log(path):
     """The rows without what differs from run to run."""
     return [{k: v for k, v in row.items() if k not in TIMES} for row in read_log(path.with_name("log.csv"))]
 
 
-def same(a, b):
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
-
-
-class Killed(Exception):  # noqa: N818
-    pass
-
-
-def killed(data, out, recipe, monkeypatch, *, after, **settings):
-    """A run that ends within step ``after``."""
-    real, calls = loop.augment, []
-
-    def mortal(*arguments):
-        calls.append(1)
-        if len(calls) > after:
-            raise Killed
-        return real(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "augment", mortal)
-        with pytest.raises(Killed):
-            trained(data, out, recipe, **settings)
-
-
-# Stopped and gone on with
+# Stopped and resumed
 
 
 @pytest.mark.parametrize(
@@ -89,67 +62,27 @@ def test_a_run_that_was_killed_twice_ends_as_one_that_was_not(data, tmp_path, mo
     }  # fmt: skip
 
 
+def test_a_run_of_the_first_version_is_resumed(data, tmp_path):
+    """A run killed in its eighth step, before torch's AveragedModel and LambdaLR were used, and how it should end."""
+    before = Path(__file__).with_name("unfinished")
+    recipe = quick(optimiser="adamw", ema=0.9, objective="consistency", rotate=20.0, encoder_lr=0.3)
+    for name in ("recipe.json", "log.csv", "resume.safetensors"):
+        shutil.copy(before / name, tmp_path / name)
+    found, expected = weights(trained(data, tmp_path, recipe)), weights(before / "expected.safetensors")
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(found["5.weight"], small()[5].weight, atol=1e-2)
+
+
 def test_a_run_that_goes_on_with_other_intervals_logs_true_means(data, tmp_path, monkeypatch):
     killed(data, tmp_path / "a", quick(), monkeypatch, after=7)
-    path = trained(data, tmp_path / "a", every=Every(3, 3, 3))  # from 4 on
-    each = log(trained(data, tmp_path / "b", every=Every(1, 1, 1)))
+    path = trained(data, tmp_path / "a", intervals=Intervals(3, 3, 3))  # from 4 on
+    each = log(trained(data, tmp_path / "b", intervals=Intervals(1, 1, 1)))
     rows = {row["step"]: row["loss"] for row in log(path)}
     assert list(rows) == [2, 4, 6, 9, 11]
     assert rows[6] == pytest.approx(np.mean([row["loss"] for row in each[4:6]]), rel=1e-6)
     assert rows[9] == pytest.approx(np.mean([row["loss"] for row in each[6:9]]), rel=1e-6)
-
-
-def test_a_finished_run_is_left_alone(data, tmp_path, monkeypatch):
-    path = trained(data, tmp_path / "out")
-    before = {file.name: file.stat().st_mtime_ns for file in path.parent.iterdir()}
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "read_pool", None)
-        assert trained(data, tmp_path / "out") == path
-    assert {file.name: file.stat().st_mtime_ns for file in path.parent.iterdir()} == before
-
-
-@pytest.mark.parametrize("finished", [True, False])
-def test_other_settings_are_refused_by_name(data, tmp_path, monkeypatch, finished):
-    first, out = quick(steps=3), tmp_path / "out"
-    trained(data, out, first) if finished else killed(data, out, first, monkeypatch, after=2)  # logged after 2
-    for name, recipe, settings in (
-        ("lr", {"lr": 0.02}, {}),
-        ("sigma", {"sigma": (0.5,)}, {}),
-        ("crop", {"crop": (16, 17)}, {}),
-        ("seed", {"seed": 1}, {}),
-        ("model", {}, {"spec": f"{SPEC}?dropout=0.2"}),
-        ("start", {}, {"start": "other.pth"}),
-        ("half", {}, {"half": True}),
-        ("licence", {}, {"licence": "my own"}),
-        ("validation", {}, {"validation": data}),
-    ):
-        with pytest.raises(InputError, match=rf"is of a run with {name} = .*, but now {name} = .*another folder"):
-            trained(data, out, quick(steps=3, **recipe), **settings)
-
-
-def test_a_loss_that_is_no_number_ends_the_run_and_leaves_the_folder_to_another(data, tmp_path):
-    """Lowering lr is the cure for a loss that is no number: in the same folder too."""
-    out = tmp_path / "out"
-    with pytest.raises(InputError, match=r"the loss became (nan|inf) by step .*lower lr \(now 1e\+30\)"):
-        trained(data, out, quick(lr=1e30, warmup=0.0, clip=0.0, optimiser="sgd"))
-    assert not (out / "model.safetensors").exists()
-    path = trained(data, out, quick())
-    assert same(weights(path), weights(trained(data, tmp_path / "other", quick())))
-    assert json.loads((out / "recipe.json").read_text())["lr"] == quick().lr
-
-
-def test_a_recipe_is_written_whole_or_not_at_all(data, tmp_path, monkeypatch):
-    """Another process of the same run may read it at any time."""
-
-    def late(*_):
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr("os.replace", late)
-        with pytest.raises(Killed):
-            trained(data, tmp_path / "out")
-    assert not (tmp_path / "out" / "recipe.json").exists()
-    trained(data, tmp_path / "out")
 
 
 # Randomness
@@ -203,7 +136,8 @@ def test_noise_depends_on_the_seed_and_the_process(tmp_path, monkeypatch):
     seen = []
     for seed, rank in ((0, 0), (1, 0), (0, 1), (0, 0)):
         model = Recorder(small())
-        monkeypatch.setattr(loop, "ranks", lambda device, rank=rank: nullcontext(Ranks(rank, 1, torch.device("cpu"))))
+        alone = Processes(rank, 1, torch.device("cpu"))
+        monkeypatch.setattr(loop, "join_processes", lambda device, alone=alone: nullcontext(alone))
         trained(data, tmp_path / str(len(seen)), quick(**AS_IT_IS, seed=seed, steps=1), model)
         seen.append(model.seen[1])
     assert torch.equal(seen[0], seen[3])
@@ -219,7 +153,7 @@ def test_one_process_shows_how_far_it_is(data, tmp_path, monkeypatch, capsys, ra
         return real(data, device, progress=False)
 
     monkeypatch.setattr(loop, "read_pool", spy)
-    monkeypatch.setattr(loop, "ranks", lambda device: nullcontext(Ranks(rank, 1, torch.device("cpu"))))
+    monkeypatch.setattr(loop, "join_processes", lambda device: nullcontext(Processes(rank, 1, torch.device("cpu"))))
     trained(data, tmp_path / "out", quick(steps=1), validation=data, progress=True)
     assert calls == [shown, shown]
     assert ("loss " in capsys.readouterr().err) == shown
@@ -258,7 +192,7 @@ def test_the_model_is_trained_in_training_mode(data, tmp_path):
 
 def test_it_learns(data, tmp_path):
     recipe = quick(steps=60, lr=0.03, objective="noise", batch_size=6, ema=0.9)
-    path = trained(data, tmp_path / "out", recipe, validation=data, every=Every(10, 10, 60))
+    path = trained(data, tmp_path / "out", recipe, validation=data, intervals=Intervals(10, 10, 60))
     rows = log(path)
     assert rows[-1]["loss"] < 0.6 * rows[0]["loss"]
     assert rows[-1]["validation accuracy"] > 0.85
@@ -280,7 +214,7 @@ def test_long_gradients_are_clipped(data, tmp_path, clip, moved):
 
 def test_the_log_has_the_rate_of_each_step(data, tmp_path):
     recipe = quick(steps=4, warmup=0.5, power=1.0, lr=0.4)
-    rows = log(trained(data, tmp_path / "out", recipe, every=Every(1, 4, 4)))
+    rows = log(trained(data, tmp_path / "out", recipe, intervals=Intervals(1, 4, 4)))
     assert [row["lr"] for row in rows] == pytest.approx([0.2, 0.3, 0.2, 0.1])
 
 
@@ -304,25 +238,16 @@ def test_the_average_is_what_is_kept(data, tmp_path):
 
 
 def test_the_average_knows_how_old_it_is(data, tmp_path, monkeypatch):
-    real, steps = Average.update, []
+    real, steps = AveragedModel.update_parameters, []
 
-    def spy(average, step):
-        steps.append(step)
-        real(average, step)
+    def spy(average, model):
+        steps.append(int(average.n_averaged) - 1)
+        real(average, model)
 
     killed(data, tmp_path / "out", quick(), monkeypatch, after=7)
-    monkeypatch.setattr(Average, "update", spy)
+    monkeypatch.setattr(AveragedModel, "update_parameters", spy)
     trained(data, tmp_path / "out")
     assert steps == [4, 5, 6, 7, 8, 9, 10]
-
-
-def test_class_weights(data):
-    pool = loop.read_pool(data, "cpu", progress=False)
-    assert loop._class_weights(pool, quick()) is None
-    found = loop._class_weights(pool, quick(class_weights="log"))
-    labels = np.concatenate([scene.target[scene.valid] for scene in data])
-    expected = 1 / np.log(1.02 + np.bincount(labels) / len(labels))
-    assert (found / found[0]).tolist() == pytest.approx(expected / expected[0], rel=1e-5)
 
 
 def test_class_weights_and_the_hardest_pixels_matter(data, tmp_path):
@@ -349,42 +274,66 @@ def test_frozen_weights_stay_as_they_are(data, tmp_path, monkeypatch):
 # The result
 
 
-def test_the_card_says_where_the_model_comes_from(data, tmp_path):
-    recipe = quick(objective="consistency", sigma=(0.1, 0.5))
-    model = sc.models.new("hrnet?width=4&blocks=1&modules=1,1,1", classes=3)
-    path = trained(
-        data, tmp_path / "out", recipe, model, spec="hrnet", start="a.pth", licence="mine", validation=data, half=True
-    )
-    card = read_card(path)
-    assert card.architecture["family"] == "hrnet"
-    assert card.classes == ("red", "green", "blue")
-    assert card.colours == tuple(tuple(colour) for colour in data.colours.tolist())
-    assert card.data == "toys/train (6 scenes), started from a.pth"
-    assert (card.objective, card.sigma, card.licence) == ("consistency", (0.1, 0.5), "mine")
-    assert Recipe.from_plain(card.recipe) == recipe
-    last = read_log(path.with_name("log.csv"))[-1]
-    assert list(card.metrics.values()) == [last["validation accuracy"], last["validation mIoU"]]
-    assert all("on other scenes" in name for name in card.metrics)
-    assert card.version == sc.__version__
-    assert len(card.date) == 10
-    assert "toys/train (6 scenes)" in path.with_name("model.md").read_text()
-    assert json.loads(path.with_name("recipe.json").read_text())["objective"] == "consistency"
-    assert all(w.dtype in (torch.float16, torch.int64) for w in weights(path).values())
-    loaded = sc.models.load(f"trained:{path}")
-    assert loaded(torch.rand(1, 3, 24, 32)).shape[1] == 3
-
-
 @pytest.mark.parametrize(
     ("how", "sigma"), [({"sigma": (2.0, 0.5), "ema": 0}, 2.0), ({"objective": "non-robust"}, 0.0), ({}, 0.25)]
 )
 def test_what_is_kept_is_measured_under_the_noise_of_the_training(data, tmp_path, monkeypatch, how, sigma):
-    real, calls, model = loop.measure, [], small()
+    real, calls, model = loop.validate, [], small()
 
     def spy(measured, pool, *, sigma):
         calls.append((measured is model, sigma))
         return real(measured, pool, sigma=sigma)
 
-    monkeypatch.setattr(loop, "measure", spy)
+    monkeypatch.setattr(loop, "validate", spy)
     rows = log(trained(data, tmp_path / "out", quick(**how), model, validation=data))
     assert [row["step"] for row in rows if "validation mIoU" in row] == [4, 8, 11]
     assert calls == [(how.get("ema") == 0, sigma)] * 3
+
+
+# What is refused before anything is read, trained or written
+
+
+def test_other_refusals_that_come_first(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "read_pool", None)  # nothing is read
+    with pytest.raises(InputError, match="cannot be described in a file"):
+        trained(data, tmp_path / "out", spec="")
+    with pytest.raises(InputError, match="licence must be a text"):
+        trained(data, tmp_path / "out", licence="")
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(InputError, match="TensorBoard is not installed"):
+        trained(data, tmp_path / "out", tensorboard=True)
+    with pytest.raises(InputError, match="device must be such as"):
+        trained(data, tmp_path / "out", device="gpu")
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "join_processes", lambda device: nullcontext(Processes(0, 3, torch.device("cpu"))))
+        with pytest.raises(InputError, match="batch_size 4 must be a multiple of the number of processes, 3"):
+            trained(data, tmp_path / "out")
+    load(tmp_path / "other")
+    (tmp_path / "other" / "dataset.toml").write_text(
+        (tmp_path / "other" / "dataset.toml").read_text().replace('"red"', '"pink"')
+    )
+    other = sc.data.load(f"folder:{tmp_path / 'other'}?split=train")
+    with pytest.raises(InputError, match="toys/train has other classes than toys/train"):
+        trained(data, tmp_path / "out", validation=other)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_batch_norm_with_one_value_is_a_clear_error(data, tmp_path):
+    class Pooled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.head = nn.BatchNorm2d(3), nn.Conv2d(3, 3, 1)
+
+        def forward(self, x):
+            return x + self.head(self.norm(x.mean((2, 3), keepdim=True)))
+
+    with pytest.raises(InputError, match=r"1 of the batch_size 1 with crops of \(16, 16\).*use a larger batch_size"):
+        trained(data, tmp_path / "out", quick(batch_size=1), model=Pooled())
+
+
+def test_a_state_that_was_cut_says_how_to_go_on(data, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "resume.safetensors").write_bytes(b"cut")
+    with pytest.raises(InputError, match=r"truncated.*unfinished run: delete it to begin the run again"):
+        trained(data, out)

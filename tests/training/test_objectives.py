@@ -14,14 +14,14 @@ from toys import Recorder, batch, quick, small
 from segcertify.sampling.segmenter import predict
 from segcertify.training.objectives import (
     Consistency,
-    Noise,
+    NoiseObjective,
     PixelLoss,
     SmoothAdv,
-    copies,
     disagreement,
-    draw,
     full_size,
+    gaussian_noise,
     objective,
+    repeat_batch,
 )
 
 SIGMA = torch.tensor([0.25])
@@ -87,11 +87,11 @@ def test_noise_is_not_clipped_and_is_added_before_the_normalisation():
     network = small()
     model = Recorder(nn.Sequential(network[0], inner))
     torch.manual_seed(0)
-    Noise(PixelLoss(), SIGMA)(model, x, target)
+    NoiseObjective(PixelLoss(), SIGMA)(model, x, target)
     Consistency(PixelLoss(), SIGMA, m=2)(model, x, target)
     SmoothAdv(PixelLoss(), SIGMA, m=2, steps=1)(model, x, target)
     for given, normalised in zip(model.seen[:3], inner.seen[:3], strict=True):
-        noise = given - copies(x, len(given) // len(x))
+        noise = given - repeat_batch(x, len(given) // len(x))
         assert kstest(noise.flatten(), norm(0, 0.25).cdf).pvalue > 1e-6
         assert given.min() < -0.5
         assert given.max() > 1.5
@@ -110,7 +110,7 @@ def test_each_image_draws_one_sigma_for_all_its_copies():
     """Three sigmas, 300 images, 48 numbers a copy. Chi-square at 1e-6; the other bounds fail with less than 1e-6."""
     sigma, x = torch.tensor([1e-6, 1.0, 1e6]), torch.zeros(300, 3, 4, 4)
     torch.manual_seed(0)
-    noise = draw(x, sigma, 3).view(3, 300, -1)
+    noise = gaussian_noise(x, sigma, m=3).view(3, 300, -1)
     which = noise.std(2).log10().div(6).round()  # -1, 0 or 1
     assert (which == which[0]).all()
     counts = [int((which[0] == kind).sum()) for kind in (-1, 0, 1)]
@@ -122,7 +122,7 @@ def test_each_image_draws_one_sigma_for_all_its_copies():
 
 def test_copies_are_whole_batches_in_a_row():
     x = torch.arange(6.0).view(2, 3)
-    assert torch.equal(copies(x, 3), torch.cat([x, x, x]))
+    assert torch.equal(repeat_batch(x, 3), torch.cat([x, x, x]))
 
 
 def test_logits_are_upsampled_as_the_sampler_does():
@@ -138,7 +138,7 @@ def test_logits_are_upsampled_as_the_sampler_does():
 
 def test_the_names_of_objectives():
     for name in ("noise", "non-robust"):
-        assert isinstance(objective(quick(objective=name), PixelLoss(), "cpu"), Noise)
+        assert isinstance(objective(quick(objective=name), PixelLoss(), "cpu"), NoiseObjective)
     made = objective(quick(objective="consistency", sigma=(0.1, 0.5), m=3, lam=2.0, eta=0.1), PixelLoss(), "cpu")
     assert isinstance(made, Consistency)
     assert (made.m, made.lam, made.eta) == (3, 2.0, 0.1)
@@ -198,14 +198,14 @@ def attacked(model, x, target, *, epsilon=0.5, steps=3, m=2, loss=None):
     torch.manual_seed(3)
     losses = SmoothAdv(loss or PixelLoss(), SIGMA, m=m, epsilon=epsilon, steps=steps)(recorder, x, target)
     assert len(recorder.seen) == steps + 1
-    noise = recorder.seen[0] - copies(x, m)
+    noise = recorder.seen[0] - repeat_batch(x, m)
     shifts = (recorder.seen[-1] - recorder.seen[0]).view(m, *x.shape)
     torch.testing.assert_close(shifts[0], shifts[-1], atol=1e-5, rtol=0)  # the copies move together
     return shifts[0], noise, losses, recorder
 
 
 def smoothed_loss(model, x, noise, target, m=2):
-    p = full_size(model, copies(x, m) + noise).softmax(1).view(m, len(x), -1, *x.shape[2:]).mean(0)
+    p = full_size(model, repeat_batch(x, m) + noise).softmax(1).view(m, len(x), -1, *x.shape[2:]).mean(0)
     return nn.functional.nll_loss(p.log(), target, ignore_index=255)
 
 
@@ -222,7 +222,7 @@ def test_the_attack_stays_in_its_ball_and_raises_the_smoothed_loss(steps):
 def test_the_loss_is_that_of_the_moved_copies():
     (x, target), model = batch(), small(dropout=0.0).eval()
     _, _, losses, recorder = attacked(model, x, target, m=3)
-    expected = PixelLoss()(full_size(model, recorder.seen[-1]), copies(target, 3))
+    expected = PixelLoss()(full_size(model, recorder.seen[-1]), repeat_batch(target, 3))
     assert losses["loss"].item() == pytest.approx(expected.item())
 
 
@@ -252,7 +252,7 @@ def test_the_attack_is_on_the_whole_model_whatever_its_parts_are_called():
     (x, target), inner = batch(), small(dropout=0.0).eval()
     wrapped = Wrapper(inner).eval()
     torch.manual_seed(3)
-    noise = draw(x, SIGMA, 2)
+    noise = gaussian_noise(x, SIGMA, m=2)
     shift = SmoothAdv(PixelLoss(), SIGMA)._attack(wrapped, x, target, noise)
     assert smoothed_loss(wrapped, x + shift, noise, target) > smoothed_loss(wrapped, x, noise, target)
 
@@ -266,7 +266,7 @@ def test_the_attack_equals_a_second_implementation(m, steps, weights):
     nn.init.normal_(model.weight, std=2, generator=torch.Generator().manual_seed(0))
     shift, noise, *_ = attacked(model, x, target, m=m, steps=steps, loss=PixelLoss(weights))
     W, bias = model.weight[:, :, 0, 0].detach().double().numpy(), model.bias.detach().double().numpy()
-    inputs = (copies(x, m) + noise).double().numpy().reshape(m, *x.shape)
+    inputs = (repeat_batch(x, m) + noise).double().numpy().reshape(m, *x.shape)
     valid = target.numpy() != 255
     y = np.where(valid, target.numpy(), 0)
     scale = valid * (1.0 if weights is None else weights.double().numpy()[y])

@@ -1,14 +1,15 @@
-"""The learning rate over a run, and the groups of weights."""
+"""The learning rate over a run, the groups of weights, and their moving average."""
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
-from toys import quick, small
+from toys import batch, quick, small
 
 from segcertify.models import Lite
-from segcertify.training.optimisation import optimiser, rate, set_rate
+from segcertify.training.optimisation import moving_average, optimiser, rate, schedule
 
 
 def rates(**settings):
@@ -34,8 +35,8 @@ def test_warm_up():
 
 
 def test_no_step_is_for_nothing():
-    for schedule in ("poly", "cosine"):
-        assert min(rates(steps=50, warmup=0.1, schedule=schedule)) > 0
+    for name in ("poly", "cosine"):
+        assert min(rates(steps=50, warmup=0.1, schedule=name)) > 0
 
 
 class Parts(nn.Module):
@@ -79,9 +80,92 @@ def test_lites_encoder_is_an_encoder():
     assert {round(group["lr"], 6) for group in made.param_groups} == {0.01, 0.001}
 
 
-def test_every_group_follows_the_schedule():
-    recipe = quick(steps=4, warmup=0, power=1.0, lr=0.4, encoder_lr=0.5)
+@pytest.mark.parametrize("done", [0, 1, 3])
+@pytest.mark.parametrize("name", ["adamw", "sgd"])
+def test_every_group_follows_the_schedule(name, done):
+    """Also if a resumed run starts at a later step; the rates are exactly the factor times the group's own."""
+    recipe = quick(optimiser=name, steps=4, warmup=0.4, power=0.9, lr=0.4, encoder_lr=0.3)
     made = optimiser(Parts(), recipe)
-    for step, factor in ((0, 1), (3, 0.25), (1, 0.75)):  # in any order: a resumed run starts anywhere
-        assert set_rate(made, step, recipe) == pytest.approx(0.4 * factor)
-        assert sorted({group["lr"] for group in made.param_groups}) == pytest.approx([0.2 * factor, 0.4 * factor])
+    follows = schedule(made, recipe, done=done)
+    for step in range(done, recipe.steps):
+        factor = rate(step, recipe)
+        assert {group["lr"] for group in made.param_groups} == {factor * (0.4 * 0.3), factor * 0.4}
+        made.step()
+        follows.step()
+
+
+def test_the_learning_rates_are_those_of_before():
+    """Computed with the first version's own schedule, at steps 0, 1, 5 and 10 of 11."""
+    before = {
+        "poly": [
+            [0.0013636363636363635, 0.004545454545454545],
+            [0.00250308243663691, 0.008343608122123033],
+            [0.001738617166659519, 0.00579539055553173],
+            [0.0003466313496027657, 0.001155437832009219],
+        ],
+        "cosine": [
+            [0.0013636363636363635, 0.004545454545454545],
+            [0.002672035873110678, 0.008906786243702261],
+            [0.001713472257409928, 0.005711574191366427],
+            [6.0760539578254115e-05, 0.00020253513192751372],
+        ],
+    }
+    for name, expected in before.items():
+        recipe = quick(lr=0.01, encoder_lr=0.3, warmup=0.2, schedule=name)
+        made, found = optimiser(Parts(), recipe), {}
+        follows = schedule(made, recipe)
+        for step in range(11):
+            found[step] = sorted({group["lr"] for group in made.param_groups})
+            made.step()
+            follows.step()
+        assert [found[step] for step in (0, 1, 5, 10)] == [pytest.approx(rates, rel=1e-14) for rates in expected]
+
+
+# The moving average
+
+
+@pytest.mark.parametrize("decay", [0.3, 0.9])
+def test_the_average_follows_its_formula(decay):
+    model = small().train()
+    average = moving_average(model, decay)
+    expected = {name: value.double().numpy() for name, value in model.state_dict().items()}
+    for step in range(20):
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.add_(torch.randn(weight.shape))
+        model(batch(step)[0])
+        average.update_parameters(model)
+        keep = min(decay, (1 + step) / (10 + step))
+        for name, value in model.state_dict().items():
+            now = value.double().numpy()
+            whole = name.endswith("num_batches_tracked")
+            expected[name] = now if whole else keep * expected[name] + (1 - keep) * now
+    assert {"2.running_mean", "2.num_batches_tracked", "1.weight"} <= set(expected)
+    for name, value in average.module.state_dict().items():
+        np.testing.assert_allclose(value.numpy(), expected[name], rtol=1e-4, atol=1e-5)
+    assert average.module[2].num_batches_tracked == 20
+
+
+def test_the_model_itself_is_left_alone():
+    model = small().train()
+    average = moving_average(model, 0.5)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with torch.no_grad():
+        average.module[1].weight.add_(1)
+    average.update_parameters(model)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert model.training
+    assert all(weight.requires_grad for weight in model.parameters())
+    assert not any(module.training for module in average.module.modules())
+    assert not any(weight.requires_grad for weight in average.module.parameters())
+
+
+def test_the_first_weights_are_soon_forgotten():
+    model = small()
+    average = moving_average(model, 0.999)
+    with torch.no_grad():
+        model[1].bias.fill_(1.0)
+        average.module[1].bias.fill_(0.0)
+    for _ in range(30):
+        average.update_parameters(model)
+    assert average.module[1].bias.min() > 0.99

@@ -5,11 +5,13 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
-from toys import SIZES, load, tree
+from toys import SIZES, load, quick, tree
 
 import segcertify as sc
 from segcertify import InputError
-from segcertify.training.pool import GREY, IGNORE, batches, frequencies, read_pool
+from segcertify.data.augmentation import UNLABELLED
+from segcertify.data.images.augmentation import GREY
+from segcertify.training.pool import batches, class_weights, frequencies, read_pool
 
 
 @pytest.fixture
@@ -31,19 +33,28 @@ def test_scenes_lie_in_the_corner_of_a_common_canvas(data):
     assert pool.images.dtype == pool.targets.dtype == torch.uint8
     for scene, image, target, (height, width) in zip(data, pool.images, pool.targets, SIZES, strict=True):
         assert np.array_equal(image[:, :height, :width].numpy() / np.float32(255), scene.x)
-        assert np.array_equal(target[:height, :width] != IGNORE, scene.valid)
+        assert np.array_equal(target[:height, :width] != UNLABELLED, scene.valid)
         assert np.array_equal(target[:height, :width][scene.valid], scene.target[scene.valid])
         outside = torch.ones(24, 32, dtype=torch.bool)
         outside[:height, :width] = False
         assert (image[:, outside] == GREY).all()
-        assert (target[outside] == IGNORE).all()
-    assert (pool.targets[0, :3, :3] == IGNORE).all()
+        assert (target[outside] == UNLABELLED).all()
+    assert (pool.targets[0, :3, :3] == UNLABELLED).all()
 
 
 def test_frequencies_are_of_valid_pixels(data):
     labels = np.concatenate([scene.target[scene.valid] for scene in data])
     shares = frequencies(read_pool(data, "cpu", progress=False))
     assert shares.tolist() == pytest.approx([(labels == k).mean() for k in range(3)])
+
+
+def test_class_weights(data):
+    scenes = read_pool(data, "cpu", progress=False)
+    assert class_weights(scenes, quick()) is None
+    found = class_weights(scenes, quick(class_weights="log"))
+    labels = np.concatenate([scene.target[scene.valid] for scene in data])
+    expected = 1 / np.log(1.02 + np.bincount(labels) / len(labels))
+    assert (found / found[0]).tolist() == pytest.approx(expected / expected[0], rel=1e-5)
 
 
 @pytest.mark.parametrize("classes", [255, 256])
@@ -84,15 +95,15 @@ def test_epochs_differ_and_depend_on_the_seed_alone():
     assert np.ravel(taken(10, 20, 10, seed=3)).tolist() == np.ravel(epochs).tolist()
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_processes_share_each_batch(ranks):
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_processes_share_each_batch(world_size):
     whole = taken(9, 10, 6, seed=1)
-    parts = [taken(9, 10, 6 // ranks, seed=1, rank=rank, ranks=ranks) for rank in range(ranks)]
+    parts = [taken(9, 10, 6 // world_size, seed=1, rank=rank, world_size=world_size) for rank in range(world_size)]
     assert np.concatenate(parts, 1).tolist() == whole
 
 
 @pytest.mark.parametrize("start", [1, 4, 9])
 def test_a_later_start_goes_on_exactly(start):
     assert taken(5, 10, 4, seed=2, start=start) == taken(start + 5, 10, 4, seed=2)[start:]
-    later = taken(5, 10, 2, seed=2, start=start, rank=1, ranks=2)
-    assert later == taken(start + 5, 10, 2, seed=2, rank=1, ranks=2)[start:]
+    later = taken(5, 10, 2, seed=2, start=start, rank=1, world_size=2)
+    assert later == taken(start + 5, 10, 2, seed=2, rank=1, world_size=2)[start:]

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from segcertify import InputError
-from segcertify.training import Recipe
+from segcertify.training import Intervals, Recipe
 
 OTHER = Recipe(objective="consistency", sigma=(0.1, 0.5), m=3, crop=(32, 48), scale=(1.0, 1.5), flip=False, seed=7)
 
@@ -70,3 +70,12 @@ def test_a_recipe_needs_no_torch():
     code = "import sys; from segcertify.training import Recipe; Recipe(); print('torch' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert shown.strip() == "False"
+
+
+def test_intervals():
+    for name in ("log", "save", "validate"):
+        with pytest.raises(InputError, match=rf"the steps of {name}-every must be an integer not less than 1"):
+            Intervals(**{name: 0})
+    for name in ("save", "validate"):
+        with pytest.raises(InputError, match=rf"{name}-every must be a multiple of log-every, 2, but is 7: use 8"):
+            Intervals(**{"log": 2, "save": 4, "validate": 4, name: 7})

@@ -7,7 +7,7 @@ from torch import nn
 from toys import Recorder, load, small
 
 from segcertify.training.pool import read_pool
-from segcertify.training.validation import measure
+from segcertify.training.validation import validate
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def brightest():
 
 
 def test_accuracy_and_iou_are_of_whole_scenes(data, pool):
-    found = measure(brightest(), pool, sigma=0.0)
+    found = validate(brightest(), pool, sigma=0.0)
     labels = np.concatenate([scene.x.argmax(0)[scene.valid] for scene in data])
     truth = np.concatenate([scene.target[scene.valid] for scene in data])
     iou = [((labels == k) & (truth == k)).sum() / ((labels == k) | (truth == k)).sum() for k in range(3)]
@@ -38,22 +38,22 @@ def test_accuracy_and_iou_are_of_whole_scenes(data, pool):
 
 def test_noise_is_fixed_and_each_scene_has_its_own(data, pool):
     model = Recorder(brightest())
-    measure(model, pool, sigma=0.5)
+    validate(model, pool, sigma=0.5)
     noises = [x[0] - torch.from_numpy(scene.x) for x, scene in zip(model.seen, data, strict=True)]
     assert torch.cat([noise.flatten() for noise in noises]).std().item() == pytest.approx(
         0.5, rel=0.05
     )  # 7 std. errors
     assert not torch.allclose(noises[0], noises[5])  # of one size
     state = torch.random.get_rng_state()
-    assert measure(model, pool, sigma=0.5) == measure(model.model, pool, sigma=0.5)
+    assert validate(model, pool, sigma=0.5) == validate(model.model, pool, sigma=0.5)
     assert torch.equal(torch.random.get_rng_state(), state)
-    assert measure(brightest(), pool, sigma=2.0)["accuracy"] < 0.8
+    assert validate(brightest(), pool, sigma=2.0)["accuracy"] < 0.8
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_the_model_is_evaluated_and_left_as_it_was(pool, training):
     model = Recorder(small().train(training))
-    measure(model, pool, sigma=0.1)
+    validate(model, pool, sigma=0.1)
     assert set(model.modes) == {False}
     assert all(module.training is training for module in model.modules())
     assert model.model[2].num_batches_tracked == 0

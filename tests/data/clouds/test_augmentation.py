@@ -1,4 +1,4 @@
-"""Clouds in training: their pool, how they are turned, noise on coordinates alone, a run from end to end."""
+"""Clouds in training: their pool, their augmentation, noise on coordinates alone, a run from end to end."""
 
 import math
 
@@ -8,14 +8,15 @@ import torch
 from torch import nn
 
 from segcertify.data import load
-from segcertify.data.clouds.augmentation import turn
+from segcertify.data.augmentation import Augmentation
+from segcertify.data.clouds.augmentation import augment_clouds
 from segcertify.errors import InputError
 from segcertify.metrics.shapenet import CATEGORIES
-from segcertify.training import Every, Recipe, train
+from segcertify.training import Intervals, Recipe, train
 from segcertify.training.objectives import PixelLoss, objective
 from segcertify.training.pool import CloudPool, read_pool
 
-STILL = {"scale": (1.0, 1.0), "rotate": 0.0, "flip": False, "precision": "fp32"}
+STILL = {"scale": (1.0, 1.0), "rotate": 0.0, "flip": False}
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +27,10 @@ def shapes():
 @pytest.fixture
 def pool(shapes) -> CloudPool:
     return read_pool(shapes, "cpu", progress=False)
+
+
+def augmented(pool, indices, **changes):
+    return pool.batch(indices, Augmentation(crop=(16, 16), **STILL | changes))
 
 
 class PerPoint(nn.Module):
@@ -49,7 +54,7 @@ def test_pool_holds_points_targets_and_categories(shapes, pool):
 
 
 def test_nothing_moves_where_nothing_is_drawn(pool):
-    x, target = turn(pool, torch.tensor([4, 1]), Recipe(**STILL))
+    x, target = augmented(pool, torch.tensor([4, 1]))
     assert torch.allclose(x, pool.clouds[[4, 1]])
     assert torch.equal(target, pool.targets[[4, 1]].long())
     x[:] = 0
@@ -59,7 +64,7 @@ def test_nothing_moves_where_nothing_is_drawn(pool):
 def test_rotations_keep_lengths_and_angles_and_turn_normals_along(pool):
     torch.manual_seed(0)
     indices = torch.arange(6)
-    x, _ = turn(pool, indices, Recipe(**STILL | {"rotate": 180.0}))
+    x, _ = augmented(pool, indices, rotate=180.0)
     old = pool.clouds
     assert not torch.allclose(x[..., :6], old[..., :6], atol=0.1)
     assert torch.equal(x[..., 6], old[..., 6])
@@ -72,7 +77,7 @@ def test_rotations_keep_lengths_and_angles_and_turn_normals_along(pool):
 
 def test_rotations_are_by_at_most_the_angle_asked(pool):
     torch.manual_seed(0)
-    x, _ = turn(pool, torch.arange(6), Recipe(**STILL | {"rotate": 10.0}))
+    x, _ = augmented(pool, torch.arange(6), rotate=10.0)
     moved = (x[..., :3] - pool.clouds[..., :3]).norm(dim=-1)
     radius = pool.clouds[..., :3].norm(dim=-1)
     assert (moved <= 2 * math.sin(math.radians(5.0)) * radius + 1e-5).all()
@@ -81,7 +86,7 @@ def test_rotations_are_by_at_most_the_angle_asked(pool):
 
 def test_mirrors_change_the_side_of_points_and_normals(pool):
     torch.manual_seed(0)
-    x, _ = turn(pool, torch.arange(6).repeat(8), Recipe(**STILL | {"flip": True}))
+    x, _ = augmented(pool, torch.arange(6).repeat(8), flip=True)
     old = pool.clouds.repeat(8, 1, 1)
     sides = x[..., [2, 5]] / old[..., [2, 5]]
     mirrored = (sides.nanmedian(1).values < 0).all(1)
@@ -93,11 +98,23 @@ def test_mirrors_change_the_side_of_points_and_normals(pool):
 
 def test_scales_change_coordinates_alone(pool):
     torch.manual_seed(0)
-    x, _ = turn(pool, torch.arange(6), Recipe(**STILL | {"scale": (0.5, 2.0)}))
+    x, _ = augmented(pool, torch.arange(6), scale=(0.5, 2.0))
     ratio = x[..., :3].norm(dim=(1, 2)) / pool.clouds[..., :3].norm(dim=(1, 2))
     assert ((ratio >= 0.5) & (ratio <= 2.0)).all()
     assert ratio.std() > 0.01
     assert torch.equal(x[..., 3:], pool.clouds[..., 3:])
+
+
+def test_the_draws_are_those_of_before():
+    """Numbers of the first version of this code, for the same seed; the next draw shows how many it took."""
+    torch.manual_seed(7)
+    clouds = torch.arange(42.0).reshape(2, 3, 7)[[1, 0]] / 10
+    x = augment_clouds(clouds, Augmentation(crop=(16, 16), scale=(0.5, 2.0), rotate=40.0, flip=True), vectors=2)
+    first = [2.7928112, 2.2177255, -3.7508924, 2.3538096, 1.8537878, -3.1293852, 2.7]
+    last = [0.3118766, 0.7010965, -1.2180659, 0.7009277, 1.5276840, -2.6296163, 2.0]
+    np.testing.assert_allclose(x[0, 0], first, rtol=2e-6)
+    np.testing.assert_allclose(x[1, 2], last, rtol=2e-6)
+    assert torch.rand(1).item() == pytest.approx(0.9699, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["noise", "consistency", "smoothadv"])
@@ -105,7 +122,7 @@ def test_noise_and_attacks_move_coordinates_alone(pool, name):
     torch.manual_seed(0)
     model = PerPoint(7, 50)
     x, target = pool.clouds, pool.targets.long()
-    recipe = Recipe(objective=name, sigma=(0.5,), **STILL)
+    recipe = Recipe(objective=name, sigma=(0.5,), precision="fp32", **STILL)
     objective(recipe, PixelLoss(), "cpu", noised=pool.noised)(model, x, target)
     clean = x.repeat(len(model.seen) // len(x), 1, 1)
     assert torch.equal(model.seen[..., 3:], clean[..., 3:])
@@ -115,7 +132,7 @@ def test_noise_and_attacks_move_coordinates_alone(pool, name):
 
 
 def test_a_run_on_clouds_ends_in_a_model_that_loads(shapes, tmp_path, monkeypatch):
-    recipe = Recipe(steps=4, batch_size=2, ema=0.0, **STILL)
+    recipe = Recipe(steps=4, batch_size=2, ema=0.0, precision="fp32", **STILL)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "per_point.py").write_text(
         "from torch import nn\n\n"
@@ -131,7 +148,7 @@ def test_a_run_on_clouds_ends_in_a_model_that_loads(shapes, tmp_path, monkeypatc
 
     spec = "python:per_point:PerPoint"
     path = train(
-        new(spec, classes=50), shapes, recipe, out=tmp_path / "run", spec=spec, every=Every(2, 2, 2),
+        new(spec, classes=50), shapes, recipe, out=tmp_path / "run", spec=spec, intervals=Intervals(2, 2, 2),
         validation=shapes.limit(2), progress=False,
     )  # fmt: skip
     model = load_model(f"{spec}?weights={path}")

@@ -1,0 +1,24 @@
+"""Augmentation: how training varies its inputs, and how it marks components without a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+UNLABELLED = 255
+"""The class of a component without ground truth in targets that are stored as bytes."""
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """Random changes of training inputs; each input draws its own. Crop and colour are for images alone."""
+
+    crop: tuple[int, int]
+    """Height and width of the crops."""
+    scale: tuple[float, float] = (1.0, 1.0)
+    """The range of scales."""
+    rotate: float = 0.0
+    """The largest angle, in degrees."""
+    flip: bool = False
+    """Whether half of the inputs are mirrored."""
+    colour: float = 0.0
+    """The strength of the changes of colour; 0 for none."""

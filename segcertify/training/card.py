@@ -1,0 +1,35 @@
+"""The card of a model that was trained here."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+
+from torch import nn
+
+from segcertify import __version__
+from segcertify.data import DataSet
+from segcertify.models.card import Card
+from segcertify.models.families import describe
+from segcertify.training.recipe import Recipe
+
+
+def training_card(
+    model: nn.Module, data: DataSet, recipe: Recipe, *, spec: str, start: str, licence: str, scores: Mapping[str, float]
+) -> Card:
+    """The card of a model that was made from ``spec``, began with ``start``, and has these scores in validation."""
+    noise = f"at sigma {recipe.drawn[0]:g} on other scenes"
+    return Card(
+        architecture=describe(model, spec),
+        classes=data.classes,
+        colours=tuple((int(r), int(g), int(b)) for r, g, b in data.colours),
+        data=f"{data.name} ({len(data)} scenes)" + (f", started from {start}" if start else ""),
+        objective=recipe.objective,
+        sigma=recipe.drawn,
+        recipe=recipe.to_plain(),
+        metrics={f"{name} {noise}": value for name, value in scores.items() if math.isfinite(value)},
+        licence=licence,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        version=__version__,
+    )

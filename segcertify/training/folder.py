@@ -1,0 +1,42 @@
+"""The folder of a training run: its files, and whose run it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from segcertify.errors import InputError
+from segcertify.storage.atomic import require_writable, write_text
+from segcertify.storage.same_run import difference, require_same_run
+from segcertify.training.log import LOG, read_log
+
+MODEL, RECIPE, STATE = "model.safetensors", "recipe.json", "resume.safetensors"
+"""The finished model, the run's settings, and the state of an unfinished run."""
+
+
+def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
+    """Take a folder for the run with these settings; returns whether that run is finished.
+
+    Raises `InputError` if the folder belongs to a run with other settings. A run that failed before its log's
+    first row does not keep its folder.
+    """
+    file, model = require_writable(folder / RECIPE), folder / MODEL
+    if file.exists():
+        try:
+            found = dict(json.loads(file.read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            raise InputError(f"{file} is not a recipe that segcertify wrote: choose another folder") from None
+        if difference(found, settings) is None:
+            return model.exists()
+        if model.exists() or (folder / STATE).exists() or _has_rows(folder / LOG):
+            require_same_run(found, settings, where=folder)
+    elif model.exists():
+        raise InputError(f"{folder} holds a model of another run: choose another folder")
+    write_text(file, json.dumps(settings, indent=2) + "\n")
+    return False
+
+
+def _has_rows(log: Path) -> bool:
+    return log.exists() and bool(read_log(log))
