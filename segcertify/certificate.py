@@ -52,7 +52,7 @@ class Certificate:
             raise InputError(f"unknown guarantee {self.guarantee!r}: expected one of {get_args(Guarantee)}")
         if self.correction in PROCEDURES and PROCEDURES[self.correction].guarantee != self.guarantee:
             raise InputError(f"the correction {self.correction!r} does not give the guarantee {self.guarantee!r}")
-        proved = float(self.noise.radius(self.tau))  # in the noise's own norm; l-inf radii are smaller
+        proved = self.noise.radius(self.tau)  # in the noise's own norm; l-inf radii are smaller
         if not 0 <= self.radius <= proved * (1 + 1e-9):
             raise InputError(f"{self.noise} proves a radius of {proved:g} at tau={self.tau:g}, not {self.radius!r}")
 

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
+from collections.abc import Iterable
 
 
 class InputError(ValueError):
     """A value, shape or file that cannot be used; raised before long work starts."""
+
+
+def unknown(
+    what: str, name: object, known: Iterable[str], *, forms: Iterable[str] | None = None, where: str = ""
+) -> InputError:
+    """The error for a name that is none of the ``known`` ones: it suggests the nearest, and lists all.
+
+    ``forms`` are listed instead, where a name alone does not say how it is written; ``where`` follows the name.
+
+    >>> raise unknown("correction", "bonferoni", ["holm", "bonferroni", "bh"])
+    Traceback (most recent call last):
+    segcertify.errors.InputError: unknown correction 'bonferoni': did you mean 'bonferroni'? Use holm, bonferroni or bh
+    """
+    names = {entry.lower(): entry for entry in known}
+    *others, last = list(names.values() if forms is None else forms) or ["nothing: there is none"]
+    choices = f"{', '.join(others)} or {last}" if others else last
+    near = difflib.get_close_matches(str(name).lower(), names, n=1)
+    hint = f"did you mean {names[near[0]]!r}? Use" if near else "use"
+    return InputError(f"unknown {what} {name!r}{where}: {hint} {choices}")
 
 
 def require_probability(name: str, value: float, *, low: float = 0.0, closed: bool = False) -> float:

@@ -12,10 +12,10 @@ Advance = Callable[[int], None]
 def progress_bar(
     total: int, description: str, *, news: Callable[[], str] = str, show: bool | Advance | None = None
 ) -> Iterator[Advance]:
-    """A function to call with how much was done; by default the bar shows on a terminal only.
+    """Gives a function to call with the amount of work just done. By default the bar shows on a terminal only.
 
-    ``news`` is asked for the bar's last words whenever some is done. A function
-    given as ``show`` is called in place of a bar, which is then another's.
+    ``news`` is called at each step and gives the text at the bar's end. If ``show``
+    is a function, it is called instead of drawing a bar; the caller draws its own.
     """
     if callable(show):
         yield show

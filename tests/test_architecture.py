@@ -26,6 +26,8 @@ def fresh(code):
         "segcertify.noise",
         "segcertify.metrics",
         "segcertify.data",
+        "segcertify.records",
+        "segcertify.report.run",
         "segcertify.cli",
     ],
 )
@@ -33,6 +35,26 @@ def test_torch_stays_unloaded(module):
     heavy = ("torch", "matplotlib", "pandas", "statsmodels")
     loaded = fresh(f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])")
     assert loaded == "[]"
+
+
+@pytest.mark.parametrize("module", ["segcertify.figures.image", "segcertify.report.files"])
+def test_figures_leave_torch_unloaded(module):
+    assert fresh(f"import sys, {module}; print('torch' in sys.modules)") == "False"
+
+
+def test_a_run_is_reported_without_torch(tmp_path):
+    run = Path(__file__).parent / "golden" / "files" / "runs" / "cloud-z-rotation"
+    code = f"""
+import sys
+from segcertify.report.files import write_report
+from segcertify.report.run import Run
+run = Run.load({str(run)!r})
+files = write_report(run, {str(tmp_path)!r})
+print(run.noise, len(run.curves()), sorted(file.name for file in files if file.suffix in (".md", ".png")))
+print([name for name in sys.modules if name.split(".")[0] in ("torch", "typer") or name == "segcertify.data"])
+"""
+    expected = "rotation:z 1 ['categories.md', 'classes.md', 'radius.png', 'results.md']"
+    assert fresh(code).splitlines() == [expected, "[]"]
 
 
 def test_importing_the_package_loads_almost_nothing():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,14 +14,11 @@ from segcertify.certification import certify_votes
 from segcertify.data import DataSet
 from segcertify.errors import InputError
 from segcertify.models import with_precision
-from segcertify.models.identity import weights_digest
-from segcertify.records import Setting, configuration_of
+from segcertify.models.identity import same_identity
+from segcertify.records import RunFolder, Setting
 from segcertify.sampling.draws import input_digest
 from segcertify.sampling.segmenter import Segmenter, given
 from segcertify.votes import Votes
-
-NO_WEIGHTS = hashlib.sha256().hexdigest()[:16]
-"""The digest of a network without weights, such as a function that was adapted; a plain function has none."""
 
 
 def audit_run(
@@ -41,9 +37,12 @@ def audit_run(
     its own. ``data`` may be a part of the run's. A network with other weights, and
     scenes with other inputs, are refused. The options are those of `audit_certificate`.
     """
-    configuration = configuration_of(run)
-    if (weights_digest(model) or NO_WEIGHTS) != (configuration["weights"] or NO_WEIGHTS):
-        raise InputError(f"the model is not the one that {run} certified ({configuration['model']}): give that one")
+    configuration = RunFolder(run).configuration()
+    if not same_identity(model, configuration["identity"]):
+        raise InputError(
+            f"the model is not the one that {run} certified ({configuration['model']}), or the run is of an earlier "
+            "segcertify: give that model, or evaluate it again"
+        )
     setting = _setting(configuration, setting)
     correction = correction or configuration["corrections"][0]
     if correction not in configuration["corrections"]:
@@ -85,5 +84,5 @@ def _setting(configuration: dict[str, Any], wanted: Setting | None) -> Setting:
 
 def _votes(run: Path, sigma: float) -> Iterator[tuple[str, Path]]:
     """The ids of the scenes with votes, and their files."""
-    for path in sorted((run / "votes").glob(f"*-sigma{sigma:g}.safetensors")):
+    for path in RunFolder(run).all_votes(sigma):
         yield Votes.load(path).input_id, path

@@ -14,16 +14,13 @@ from segcertify.cli.options import BatchSize, Device, Limit, Precision, Seed, ch
 from segcertify.cli.printing import console, escape, print_table
 from segcertify.cli.sets import parse_setting
 from segcertify.errors import InputError
-from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform
+from segcertify.noise import EXAMPLES, Noise
 
 if TYPE_CHECKING:
     from segcertify.audit import Audit, Finding, SamplerFinding
     from segcertify.audit.certificates import Options
     from segcertify.report.table import Table
     from segcertify.sampling.segmenter import Segmenter
-
-NOISES: tuple[Noise, ...] = (Gaussian(0.25), Laplace(0.25), Uniform(0.5), AxisRotation(0.25), Rotation(0.25))
-"""What --sampler looks at when no certificate names a noise."""
 
 
 def audit(
@@ -70,7 +67,7 @@ def audit(
     certificate = Certificate.load(claim) if claim is not None and run is None else None
     device = chosen_device(device)
     if sampler:
-        noises = NOISES if certificate is None else (certificate.noise,)
+        noises = EXAMPLES if certificate is None else (certificate.noise,)
         asked = None if model is None else ready_model(model, device, precision=precision)
         _audit_sampler(noises, asked, input, level=level, seed=seed, device=device)
         return

@@ -109,10 +109,10 @@ def _figure(table: CloudTable, out: Path, models: list[str]) -> Path:
     """All models' curves in one figure."""
     from segcertify.figures.image import save_figure
     from segcertify.report.figures import radius_figure
-    from segcertify.report.run import read_run
+    from segcertify.report.run import Run
     from segcertify.reproduce.cloud_tables import folder_of
 
-    runs = [read_run(folder_of(out, name)) for name in models]
+    runs = [Run.load(folder_of(out, name)) for name in models]
     curves = [curve for run in runs for curve in run.curves()]
     rows = [row for run in runs for row in run.rows if row.sigma is not None]
     save_figure(radius_figure(curves, rows, title=table.title), out / f"{table.name}.png")

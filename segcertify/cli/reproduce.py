@@ -256,7 +256,7 @@ def _table(name: str) -> Callable[..., None]:
         from segcertify.data import load
         from segcertify.figures.image import save_figure
         from segcertify.report.figures import radius_figure
-        from segcertify.report.run import read_run
+        from segcertify.report.run import Run
         from segcertify.reproduce.tables import EVERY, paper_table, reproduce
 
         table = paper_table(name)
@@ -286,7 +286,7 @@ def _table(name: str) -> Callable[..., None]:
         print_table(result)
         files = result.save(out, name)
         if name == "tau-sweep":
-            run = read_run(out / f"base-scale{table.scales[0]}")
+            run = Run.load(out / f"base-scale{table.scales[0]}")
             save_figure(radius_figure(run.curves(), run.rows, title=table.title, power=4), out / "tau-sweep.png")
             files.append(out / "tau-sweep.png")
         print_files(files)

@@ -36,7 +36,7 @@ def evaluate(
         list[str], typer.Option(help="sigma,n,tau such as 0.25,100,0.75; give it several times for several claims.")
     ],
     noise: Annotated[
-        str, typer.Option(help="gaussian, or for clouds rotation, x-rotation, y-rotation, z-rotation.")
+        str, typer.Option(help="gaussian, laplace, uniform, or for clouds rotation, rotation:z, rotation:1,1,0.")
     ] = "gaussian",
     correction: Annotated[
         list[str] | None, typer.Option(help="holm (the default), bonferroni, bh or by; may be given several times.")
@@ -123,25 +123,14 @@ def report(
     run: Annotated[Path, typer.Argument(help="The folder of an evaluation.")],
 ) -> None:
     """Tables (Markdown, LaTeX, CSV) and figures of an evaluation, finished or not."""
-    from segcertify.figures.image import save_figure
-    from segcertify.report.figures import attacked_figure, radius_figure
-    from segcertify.report.run import read_run
+    from segcertify.report.files import write_report
+    from segcertify.report.run import Run
 
-    finished = read_run(run)
-    table = finished.results()
-    print_table(table)
-    files = table.save(run / "report", "results") + finished.classes().save(run / "report", "classes")
-    if (categories := finished.categories()) is not None:
-        files += categories.save(run / "report", "categories")
-    curves, rows = finished.curves(), finished.rows
-    figures = {"radius": radius_figure(curves, rows, title=finished.title)}
-    if (attacked := finished.attacked()) is not None:
+    finished = Run.load(run)
+    files = write_report(finished, run / "report")
+    print_table(finished.table())
+    if (attacked := finished.attacked_table()) is not None:
         print_table(attacked)
-        files += attacked.save(run / "report", "attacked")
-        figures["attacked"] = attacked_figure(finished.standings, curves, rows, title=attacked.title)
-    for name, figure in figures.items():
-        files.append(run / "report" / f"{name}.png")
-        save_figure(figure, files[-1])
     print_files(files)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
 from segcertify.data import shapes
 from segcertify.data.clouds.cloudset import CloudSet
 from segcertify.data.dataset import DataSet
@@ -10,10 +14,25 @@ from segcertify.data.images.reading import read_input, read_label
 from segcertify.data.mixture import mixture
 from segcertify.data.scene import Scene
 from segcertify.data.sets import camvid, cityscapes, cloud_folder, image_folder, pascal_context, pets, shapenet
-from segcertify.data.spec import AVAILABLE, CATEGORY, NORMALS, POINTS, Source, parse
-from segcertify.errors import InputError
+from segcertify.errors import InputError, unknown
+from segcertify.specs import FLAG, NAMES, Option, parse
 
 __all__ = ["DATA_SETS", "CloudSet", "DataSet", "ImageSet", "Scene", "load", "mixture", "read_input", "read_label"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """How a data set is loaded: ``load(root, split, **options)``, or ``load(split, **options)`` if it has no folder."""
+
+    load: Callable[..., DataSet]
+    options: Mapping[str, Option] = field(default_factory=dict)
+    folder: bool = True
+
+
+POINTS = Option("NUMBER (or all)", lambda text: None if text == "all" else int(text))
+GLOBS = Option("GLOB,GLOB,...", NAMES.read)
+COMMON = {"split": Option("NAME (or NAME+NAME)"), "only": GLOBS, "without": GLOBS}
+"""The options that every data set takes."""
 
 DATA_SETS: dict[str, Source] = {
     "cityscapes": Source(cityscapes.load),
@@ -21,10 +40,8 @@ DATA_SETS: dict[str, Source] = {
     "camvid": Source(camvid.load),
     "pets": Source(pets.load),
     "folder": Source(image_folder.load),
-    "shapenet": Source(
-        shapenet.load, {"category": CATEGORY, "normals": NORMALS, "points": POINTS, "available": AVAILABLE}
-    ),
-    "clouds": Source(cloud_folder.load, {"normals": NORMALS, "points": POINTS}),
+    "shapenet": Source(shapenet.load, {"category": NAMES, "normals": FLAG, "points": POINTS, "available": FLAG}),
+    "clouds": Source(cloud_folder.load, {"normals": FLAG, "points": POINTS}),
     "shapes": Source(shapes.load, shapes.OPTIONS, folder=False),
 }
 
@@ -40,19 +57,28 @@ def load(spec: str, *, split: str | None = None) -> DataSet:
     is ``camvid:PATH?split=train&without=0006R0*``.
     Folders, names and pairs of files are checked now, what is in them when a scene is read.
     """
-    name, path, options, common = parse(spec, DATA_SETS)
-    asked = common.get("split")
+    given = parse(spec)
+    source = DATA_SETS.get(given.scheme)
+    forms = {name: f"{name}:PATH" if each.folder else f"{name}:" for name, each in DATA_SETS.items()}
+    if source is None:
+        raise unknown("data set", given.scheme, forms, forms=forms.values())
+    if source.folder and not given.target:
+        raise InputError(f"{spec!r} names no folder: write {forms[given.scheme]}, such as camvid:data/camvid?split=val")
+    if given.target and not source.folder:
+        raise InputError(
+            f"{given.scheme} has no folder, but {spec!r} names {given.target!r}: "
+            f"leave it out, as in {given.scheme}:?OPTION=VALUE"
+        )
+    options = given.read({**COMMON, **source.options})
+    asked, only, without = (options.pop(name, None) for name in COMMON)
     if split is not None and asked is not None and split != asked:
         raise InputError(f"{spec!r} asks for the split {asked!r}, but split={split!r} was given too: say it once")
-    source = DATA_SETS[name]
-    root = [path] if source.folder else []
+    root = [Path(given.target).expanduser()] if source.folder else []
     first, *others = (source.load(*root, each, **options) for each in _splits(asked if split is None else split))
     scenes = first.joined(*others)
-    if "only" in common:
-        scenes = scenes.only(*common["only"])
-    if "without" in common:
-        scenes = scenes.without(*common["without"])
-    return scenes
+    if only is not None:
+        scenes = scenes.only(*only)
+    return scenes if without is None else scenes.without(*without)
 
 
 def _splits(text: str | None) -> list[str | None]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from segcertify.evaluation.noises import NOISES
 from segcertify.evaluation.run import evaluate
-from segcertify.records import AttackSettings, Configuration, Setting, configuration_of
+from segcertify.records import AttackSettings, Configuration, Setting
 
-__all__ = ["NOISES", "AttackSettings", "Configuration", "Setting", "configuration_of", "evaluate"]
+__all__ = ["AttackSettings", "Configuration", "Setting", "evaluate"]

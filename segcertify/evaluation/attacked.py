@@ -20,9 +20,10 @@ from segcertify.attacks.projected_gradient import Box, require_box
 from segcertify.attacks.smoothed import Copies, noise_threat
 from segcertify.data import Scene
 from segcertify.errors import InputError
+from segcertify.evaluation.scenes import labels_record
 from segcertify.noise import Noise
 from segcertify.progress import Advance
-from segcertify.records import AttackSettings, Record, scored
+from segcertify.records import AttackSettings, Record
 from segcertify.sampling.draws import Draws
 from segcertify.sampling.sampler import Sampler
 from segcertify.sampling.segmenter import Segmenter, base_labels, given
@@ -93,7 +94,7 @@ class Assault:
     def _on_base(self, model: Segmenter, scene: Scene, base: Record, advance: Advance) -> Iterator[Record]:
         def attacked(radius: float) -> Record:
             found = self._search(model, scene, radius, advance)
-            return scored(scene, "attacked", base_labels(model, found), classes=self.classes)
+            return labels_record(scene, "attacked", base_labels(model, found), classes=self.classes)
 
         return self._worsening(replace(base, kind="attacked"), attacked)
 
@@ -102,7 +103,7 @@ class Assault:
     ) -> Iterator[Record]:
         def answered(x: torch.Tensor, radius: float) -> Record:
             labels = self._most_frequent(model, x, noise=noise, scene=scene, advance=advance)
-            record = scored(scene, "attacked", labels, classes=self.classes)
+            record = labels_record(scene, "attacked", labels, classes=self.classes)
             return replace(record, sigma=sigma, n=self.settings.smoothed, radius=radius)
 
         def attacked(radius: float) -> Record:

@@ -8,43 +8,31 @@ with probability at least 1 - M alpha.
 
 from __future__ import annotations
 
-import math
 import os
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from segcertify import metrics
 from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.evaluation.attacked import Assault
-from segcertify.evaluation.noises import noise_of
-from segcertify.evaluation.scenes import scenes_digest, text_digest
+from segcertify.evaluation.scenes import labels_record, radius_record, scenes_digest
 from segcertify.figures.cloud import cloud_figure, save_view
 from segcertify.figures.image import certified_figure, save_figure, save_labels
 from segcertify.models import card_of, with_precision
-from segcertify.models.identity import weights_digest
-from segcertify.noise import Noise
+from segcertify.models.identity import identity
+from segcertify.noise import FAMILIES, Gaussian, Noise, NoiseName, largest_radius, parse
 from segcertify.progress import Advance, progress_bar
-from segcertify.records import (
-    AttackSettings,
-    Configuration,
-    Record,
-    RecordFile,
-    Setting,
-    claim_folder,
-    distinct,
-    scored,
-)
+from segcertify.records import AttackSettings, Configuration, Record, RunFolder, Setting, distinct
+from segcertify.report.run import Run
 from segcertify.sampling.draws import working_device
 from segcertify.sampling.sampler import sample
 from segcertify.sampling.segmenter import Segmenter, base_labels, given
@@ -58,7 +46,7 @@ def evaluate(
     *,
     out: str | os.PathLike[str],
     settings: Sequence[Setting | tuple[float, int, float]],
-    noise: str | Callable[[float], Noise] = "gaussian",
+    noise: str | NoiseName | Callable[[float], Noise] = "gaussian",
     corrections: Sequence[str] = ("holm",),
     n0: int = 10,
     alpha: float = 0.001,
@@ -71,32 +59,27 @@ def evaluate(
     save_votes: bool = False,
     save_pictures: bool = False,
     progress: bool | None = None,
-) -> list[Record]:
-    """Certify every scene of a data set under every setting; returns the records, which lie in ``out``.
+) -> Run:
+    """Certify every scene of a data set under every setting. Returns the run, whose records lie in ``out``.
 
-    ``settings`` are (sigma, n, tau); with none, only the base model is
-    evaluated. ``noise`` is a key of ``NOISES``, or a function that makes a noise of a
-    sigma; Gaussian noise on clouds leaves their normals alone. A model with a method
-    ``given`` is told each scene's category. Run again with the same arguments to
-    resume; other arguments are refused. An n that can certify nothing is recorded as
-    full abstention. ``precision`` may be ``"bf16"`` or ``"fp16"``
-    (`segcertify.models.with_precision`). ``attack`` also attacks every scene, for upper
-    bounds beside the certified lower ones. ``save_pictures`` keeps each certificate's
-    picture in ``out/certified``, of clouds also a page on which they turn.
+    ``settings`` are (sigma, n, tau). With none, only the base model is evaluated.
+    ``noise`` is a name such as ``"rotation:z"`` (`segcertify.noise.names`), or a
+    class or function that makes a noise of a sigma. Gaussian noise on clouds leaves
+    their normals alone. A model with a method ``given`` is told each scene's category.
+
+    The same arguments resume a run; other arguments are refused. An n that can
+    certify nothing is recorded as full abstention. ``precision`` may be ``"bf16"`` or
+    ``"fp16"`` (`segcertify.models.with_precision`). ``attack`` also attacks every scene,
+    for upper bounds beside the certified lower ones. ``save_pictures`` keeps each
+    certificate's picture in ``out/certified``; clouds also get an interactive page.
     """
-    card = card_of(model)
-    if card is not None and card.classes != data.classes:
-        raise InputError(
-            f"the model labels {', '.join(card.classes)}, but {data.name} has the classes {', '.join(data.classes)}: "
-            "evaluate it on scenes with its classes, in its order"
-        )
-    claims = distinct(settings)
-    noises = {setting.sigma: noise_of(noise, setting.sigma, data) for setting in claims}
-    place = working_device(device, model)
-    seed = require_integer("seed", seed, at_least=0)
+    _require_classes(model, data)
+    claims, drawn = distinct(settings), _named(noise)
+    noises = {setting.sigma: _on_channels(drawn(setting.sigma), data) for setting in claims}
+    device = working_device(device, model)
     configuration = Configuration(
         model=name or type(model).__name__,
-        weights=weights_digest(model),
+        identity=identity(model),
         data=data.name,
         classes=data.classes,
         categories=dict(data.categories),
@@ -105,112 +88,104 @@ def evaluate(
         corrections=tuple(procedure(correction).name for correction in corrections),
         n0=require_integer("n0", n0),
         alpha=require_probability("alpha", alpha),
-        seed=seed,
-        noise=noise if isinstance(noise, str) else str(getattr(noise, "__name__", noise)),
+        seed=require_integer("seed", seed, at_least=0),
+        noise=str(drawn) if isinstance(drawn, NoiseName) else f"{getattr(drawn, '__name__', drawn)}()",
         precision=precision,
-        device=place.type,
+        device=device.type,
     )
-    model, assault = with_precision(model, precision), None
+    model, attacked = with_precision(model, precision), None
     if attack is not None:
-        threat = next(iter(noises.values()), None) or noise_of(noise, 1.0, data)  # of any scale
-        attack = attack.with_radii(
-            [float(noises[claim.sigma].radius(claim.tau)) for claim in claims],
-            largest=math.pi if threat.norm == "angle" else math.inf,
-        )
-        assault = Assault(
-            attack, threat, noises, classes=len(data.classes), seed=seed, batch_size=batch_size, device=place
-        )
-        assault.check(model, data[0])
+        threat = next(iter(noises.values()), None) or _on_channels(drawn(1.0), data)  # of any scale
+        certified = [noises[claim.sigma].radius(claim.tau) for claim in claims]
+        attack = attack.with_radii(certified, largest=largest_radius(threat))
+        attacked = Assault(attack, threat, noises, len(data.classes), configuration.seed, batch_size, device)
+        attacked.check(model, data[0])
         configuration = replace(configuration, attack=attack)
-    if len(data) and not (Path(out) / "config.json").exists():  # found now, what the model refuses leaves no folder
-        base_labels(given(model, data[0].category), torch.from_numpy(data[0].x).to(place))
-    run = _Run(model, configuration, Path(out), noises=noises, assault=assault, batch_size=batch_size, device=place)
-    run.keep_votes, run.keep_pictures = save_votes, save_pictures
-    return run.over(data, progress=progress)
+    folder = RunFolder(out, data.ids)
+    if len(data) and not folder.claimed:  # a model that refuses the scenes leaves no folder
+        base_labels(given(model, data[0].category), torch.from_numpy(data[0].x).to(device))
+    folder.claim(configuration)
+    work = _Evaluation(model, data, configuration, folder, noises, attacked, batch_size, device)
+    work.run(save_votes=save_votes, save_pictures=save_pictures, progress=progress)
+    return Run.load(out)
 
 
-class _Run:
-    """One evaluation in its folder."""
+@dataclass(frozen=True, eq=False)
+class _Evaluation:
+    """The work of one evaluation, in its folder."""
 
-    keep_votes = keep_pictures = False
+    model: Segmenter
+    data: DataSet
+    configuration: Configuration
+    folder: RunFolder
+    noises: Mapping[float, Noise]
+    attacked: Assault | None
+    batch_size: int | None
+    device: torch.device
 
-    def __init__(
-        self,
-        model: Segmenter,
-        configuration: Configuration,
-        out: Path,
-        *,
-        noises: Mapping[float, Noise],
-        assault: Assault | None,
-        batch_size: int | None,
-        device: torch.device,
-    ) -> None:
-        self.model, self.configuration, self.out = model, configuration, out
-        self.noises, self.assault, self.batch_size, self.device = noises, assault, batch_size, device
-        self.names: dict[str, str] = {}
-        self.largest: dict[float, int] = {}
-        for setting in configuration.settings:
-            self.largest[setting.sigma] = max(setting.n, self.largest.get(setting.sigma, 0))
-        claim_folder(out, configuration)
-        certified = len(configuration.settings) * len(configuration.corrections)
-        attacked = assault.per_scene if assault else 0
-        self.file = RecordFile(out / "records.jsonl", per_scene=1 + attacked + len(self.largest) + certified)
+    def run(self, *, save_votes: bool, save_pictures: bool, progress: bool | None) -> None:
+        """Append the records of all scenes that are not done yet."""
+        data, largest = self.data, self.configuration.largest_n
+        claims = len(self.configuration.settings) * len(self.configuration.corrections)
+        attacks = self.attacked.per_scene if self.attacked else 0
+        file = self.folder.record_file(per_scene=1 + attacks + len(largest) + claims)
+        done = len(file.ids)
+        if file.ids != list(data.ids[:done]):
+            raise InputError(f"the records in {self.folder.path} are of other scenes: use another folder")
+        draws = sum(self.configuration.n0 + n for n in largest.values()) + (self.attacked.work if self.attacked else 0)
+        with progress_bar(len(data) * draws, f"{len(data)} scenes", show=progress) as advance:
+            advance(done * draws)
+            self._delete_checkpoints(data.ids[:done])  # a kill may come between a scene's records and this
+            for index in range(done, len(data)):
+                records = self._scene(data[index], advance, save_votes=save_votes, save_pictures=save_pictures)
+                file.append(list(records))
+                self._delete_checkpoints([data.ids[index]])
 
-    def over(self, data: DataSet, *, progress: bool | None) -> list[Record]:
-        """The records of all scenes, those already there first."""
-        done = self.file.ids
-        if done != list(data.ids[: len(done)]):
-            raise InputError(f"the records in {self.out} are of other scenes: use another folder")
-        self.names = _file_names(data.ids)
-        work = sum(self.configuration.n0 + n for n in self.largest.values())
-        work += self.assault.work if self.assault else 0
-        with progress_bar(len(data) * work, f"{len(data)} scenes", show=progress) as advance:
-            advance(len(done) * work)
-            self._forget(done)  # killed between writing a scene's records and this
-            for index in range(len(done), len(data)):
-                self.file.append(self.scene(data[index], data, advance))
-                self._forget([data.ids[index]])
-        return self.file.records
-
-    def scene(self, scene: Scene, data: DataSet, advance: Advance) -> list[Record]:
+    def _scene(self, scene: Scene, advance: Advance, *, save_votes: bool, save_pictures: bool) -> Iterator[Record]:
         """All records of one scene."""
-        model = given(self.model, scene.category)
-        start = time.perf_counter()
+        model, start = given(self.model, scene.category), time.perf_counter()
         prediction = base_labels(model, torch.from_numpy(scene.x).to(self.device))
-        seconds = time.perf_counter() - start
-        base = replace(scored(scene, "base", prediction, classes=len(data.classes)), sampling_seconds=seconds)
-        records = [base, *(self.assault.records(model, scene, base, advance) if self.assault else [])]
-        for sigma, n in self.largest.items():
+        base = labels_record(scene, "base", prediction, classes=len(self.data.classes))
+        base = replace(base, sampling_seconds=time.perf_counter() - start)
+        yield base
+        if self.attacked:
+            yield from self.attacked.records(model, scene, base, advance)
+        for sigma in self.configuration.sigmas:
             start = time.perf_counter()
-            votes = sample(
-                model,
-                scene.x,
-                noise=self.noises[sigma],
-                n=n,
-                n0=self.configuration.n0,
-                seed=self.configuration.seed,
-                batch_size=self.batch_size,
-                device=self.device,
-                input_id=scene.id,
-                prefixes=[s.n for s in self.configuration.settings if s.sigma == sigma],
-                checkpoint=self._resume(scene.id, sigma),
-                progress=advance,
-            )
+            votes = self._votes(model, scene, sigma, advance)
             seconds = time.perf_counter() - start
-            records.append(_radius_record(scene, votes, sigma))
-            for setting in self.configuration.settings:
-                if setting.sigma == sigma:
-                    records += self._certified(scene, votes, setting, data=data, seconds=seconds, prediction=prediction)
-            if self.keep_votes:
-                votes.save(self.out / "votes" / f"{self.names[scene.id]}-sigma{sigma:g}.safetensors")
-        return records
+            yield radius_record(scene, votes, sigma=sigma)
+            for setting in (setting for setting in self.configuration.settings if setting.sigma == sigma):
+                for certificate, record in self._certified(scene, votes, setting, seconds=seconds):
+                    yield record
+                    if save_pictures:
+                        stem = self.folder.pictures(scene.id, setting, certificate.correction)
+                        _draw(stem, scene, certificate, data=self.data, prediction=prediction)
+            if save_votes:
+                votes.save(self.folder.votes(scene.id, sigma))
+
+    def _votes(self, model: Segmenter, scene: Scene, sigma: float, advance: Advance) -> Votes:
+        """The votes of one sigma, with counts at the n of each of its settings."""
+        return sample(
+            model,
+            scene.x,
+            noise=self.noises[sigma],
+            n=self.configuration.largest_n[sigma],
+            n0=self.configuration.n0,
+            seed=self.configuration.seed,
+            batch_size=self.batch_size,
+            device=self.device,
+            input_id=scene.id,
+            prefixes=[setting.n for setting in self.configuration.settings if setting.sigma == sigma],
+            checkpoint=self.folder.checkpoint(scene.id, sigma),
+            progress=advance,
+        )
 
     def _certified(
-        self, scene: Scene, votes: Votes, setting: Setting, *, data: DataSet, seconds: float, prediction: IntArray
-    ) -> list[Record]:
-        """A record for each correction. Sampling time is this n's share of the draws of its sigma."""
+        self, scene: Scene, votes: Votes, setting: Setting, *, seconds: float
+    ) -> Iterator[tuple[Certificate, Record]]:
+        """A certificate and its record for each correction. Sampling time is this n's share of its sigma's draws."""
         share = (votes.n0 + setting.n) / (votes.n0 + votes.n)
-        records = []
         for correction in self.configuration.corrections:
             start = time.perf_counter()
             with warnings.catch_warnings():
@@ -219,46 +194,51 @@ class _Run:
                     votes.at(setting.n), tau=setting.tau, alpha=self.configuration.alpha, correction=correction
                 )
             testing = time.perf_counter() - start
-            records.append(
-                replace(
-                    scored(scene, "certified", certificate.labels, classes=len(data.classes)),
-                    **asdict(setting),
-                    correction=correction,
-                    radius=certificate.radius,
-                    N=certificate.N,
-                    abstained=int(certificate.abstained.sum()),
-                    sampling_seconds=seconds * share,
-                    testing_seconds=testing,
-                )
+            record = labels_record(
+                scene,
+                "certified",
+                certificate.labels,
+                classes=len(self.data.classes),
+                **asdict(setting),
+                correction=correction,
+                radius=certificate.radius,
+                N=certificate.N,
+                abstained=int(certificate.abstained.sum()),
+                sampling_seconds=seconds * share,
+                testing_seconds=testing,
             )
-            if self.keep_pictures:
-                stem = f"{self.names[scene.id]}-sigma{setting.sigma:g}-n{setting.n}-tau{setting.tau:g}-{correction}"
-                _draw(self.out / "certified" / stem, scene, certificate, data=data, prediction=prediction)
-        return records
+            yield certificate, record
 
-    def _resume(self, scene_id: str, sigma: float) -> Path:
-        return self.out / f"resume-{self.names[scene_id]}-sigma{sigma:g}.safetensors"
-
-    def _forget(self, scene_ids: Sequence[str]) -> None:
-        """Delete the checkpoints of scenes whose records are written."""
+    def _delete_checkpoints(self, scene_ids: Sequence[str]) -> None:
+        """Of scenes whose records are written."""
         for scene_id in scene_ids:
-            for sigma in self.largest:
-                self._resume(scene_id, sigma).unlink(missing_ok=True)
+            for sigma in self.configuration.sigmas:
+                self.folder.checkpoint(scene_id, sigma).unlink(missing_ok=True)
 
 
-def _radius_record(scene: Scene, votes: Votes, sigma: float) -> Record:
-    """Right candidates by agreement count: the certified accuracy at every radius at once."""
-    return Record(
-        scene.id,
-        "radius",
-        components=scene.target.size,
-        valid=int(scene.valid.sum()),
-        category=scene.category or None,
-        sigma=sigma,
-        n=votes.n,
-        N=votes.N,
-        correct=metrics.radius_counts(votes, scene.target, scene.valid).tolist(),
-    )
+def _require_classes(model: Segmenter, data: DataSet) -> None:
+    """Refuse a model whose card names other classes than the data set."""
+    card = card_of(model)
+    if card is not None and card.classes != data.classes:
+        raise InputError(
+            f"the model labels {', '.join(card.classes)}, but {data.name} has the classes {', '.join(data.classes)}: "
+            "evaluate it on scenes with its classes, in its order"
+        )
+
+
+def _named(noise: str | NoiseName | Callable[[float], Noise]) -> NoiseName | Callable[[float], Noise]:
+    """What makes the noise of a sigma, by its name where it has one."""
+    if isinstance(noise, str):
+        return parse(noise)
+    family = FAMILIES.get(getattr(noise, "__name__", ""))
+    return NoiseName(family.noise) if family is not None and family.noise is noise else noise
+
+
+def _on_channels(noise: Noise, data: DataSet) -> Noise:
+    """The noise; Gaussian noise that names no channels goes on those of the data set."""
+    if isinstance(noise, Gaussian) and noise.channels is None:
+        return replace(noise, channels=data.noised, axis=data.noise_axis)
+    return noise
 
 
 def _draw(stem: Path, scene: Scene, certificate: Certificate, *, data: DataSet, prediction: IntArray) -> None:
@@ -280,10 +260,3 @@ def _draw(stem: Path, scene: Scene, certificate: Certificate, *, data: DataSet, 
         colours=colours,
         names=data.classes,
     )
-
-
-def _file_names(scene_ids: Sequence[str]) -> dict[str, str]:
-    """Scenes' ids as parts of files' names; where some would be the same, a digest keeps them apart."""
-    names = {each: "".join(c if c.isalnum() or c in "-_." else "_" for c in each) for each in scene_ids}
-    shared = Counter(names.values())
-    return {each: name if shared[name] == 1 else f"{name}-{text_digest(each)[:8]}" for each, name in names.items()}

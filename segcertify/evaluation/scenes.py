@@ -1,12 +1,18 @@
-"""Which scenes a run is about."""
+"""The scenes of a run: a digest of them, and the records of one."""
 
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 
-from segcertify.data import DataSet
+from segcertify import metrics
+from segcertify.arrays import IntArray
+from segcertify.data import DataSet, Scene
+from segcertify.records import Kind, Record
+from segcertify.records.run_folder import text_digest
+from segcertify.votes import Votes
 
 
 def scenes_digest(data: DataSet) -> str:
@@ -19,6 +25,18 @@ def scenes_digest(data: DataSet) -> str:
     return text_digest("\n".join(words))
 
 
-def text_digest(text: str) -> str:
-    """A short digest of a text; of names of files too, in whatever encoding."""
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+def labels_record(scene: Scene, kind: Kind, labels: IntArray, *, classes: int, **fields: Any) -> Record:
+    """The record of a scene whose components got these labels."""
+    matrix = metrics.confusion(labels, scene.target, scene.valid, classes=classes)
+    return _record(scene, kind, confusion=metrics.to_plain(matrix), **fields)
+
+
+def radius_record(scene: Scene, votes: Votes, *, sigma: float) -> Record:
+    """Right candidates by agreement count: the certified accuracy at every radius at once."""
+    correct = metrics.radius_counts(votes, scene.target, scene.valid).tolist()
+    return _record(scene, "radius", sigma=sigma, n=votes.n, N=votes.N, correct=correct)
+
+
+def _record(scene: Scene, kind: Kind, **fields: Any) -> Record:
+    components, valid = scene.target.size, int(scene.valid.sum())
+    return Record(scene.id, kind, components=components, valid=valid, category=scene.category or None, **fields)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from segcertify.metrics.radius_curve import RadiusCurve, certified_accuracy_curve, radius_counts
 from segcertify.metrics.scores import (
     FORMS,
     Confusion,
-    RadiusCurve,
     abstention,
     accuracy,
-    certified_accuracy_curve,
     class_abstention,
     class_accuracy,
     confusion,
     from_plain,
     iou,
     mean_iou,
-    radius_counts,
     shape_iou,
     to_plain,
     worst_case_iou,

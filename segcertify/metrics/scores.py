@@ -9,16 +9,14 @@ said about all their labels together holds with probability at least 1 - M alpha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from segcertify.arrays import Array, BoolArray, FloatArray, Histogram, IntArray
+from segcertify.arrays import Array, BoolArray, FloatArray, IntArray
 from segcertify.certificate import ABSTAIN
 from segcertify.errors import InputError, require_integer
-from segcertify.votes import Votes
 
 Confusion = npt.NDArray[np.int64]
 
@@ -32,7 +30,7 @@ def confusion(labels: IntArray, target: IntArray, valid: BoolArray, *, classes: 
     """
     C = require_integer("classes", classes)
     labels, target, valid = np.asarray(labels), np.asarray(target), np.asarray(valid)
-    _require_shapes(target, valid, labels.shape)
+    require_shapes(target, valid, labels.shape)
     if not np.issubdtype(labels.dtype, np.integer):
         raise InputError(f"labels must hold integers, but got {labels.dtype}")
     if labels.size and not (labels.min() >= ABSTAIN and labels.max() < C):
@@ -166,58 +164,6 @@ FORMS: dict[str, Callable[[Confusion], FloatArray]] = {
 """The forms of mean IoU: from stacked matrices (M, C, C + 1) to the values that are averaged."""
 
 
-def radius_counts(votes: Votes, target: IntArray, valid: BoolArray) -> Histogram:
-    """How many valid components have the right candidate and k agreeing draws, k = 0 .. n: (n + 1,).
-
-    With `radius_table` this is all that certified accuracy against radius needs.
-    Components that the votes' mask left out are never certified and not counted.
-    """
-    target, valid = np.asarray(target), np.asarray(valid)
-    _require_shapes(target, valid, votes.candidate.shape)
-    right = valid & (votes.candidate == target)
-    if votes.mask is not None:
-        right &= votes.mask
-    return np.bincount(votes.agree[right], minlength=votes.n + 1)
-
-
-@dataclass(frozen=True, eq=False)
-class RadiusCurve:
-    """Certified accuracy at every radius: ``accuracy[j]`` up to ``radii[j]``, which increase; 0 beyond the last."""
-
-    radii: FloatArray
-    accuracy: FloatArray
-
-    def __call__(self, radius: float) -> float:
-        """The fraction of valid components that are right and certified within ``radius`` at least."""
-        step = int(np.searchsorted(self.radii, radius, side="left"))
-        return float(self.accuracy[step]) if step < len(self.radii) else 0.0
-
-
-def certified_accuracy_curve(counts: Array, radii_table: Array, valid_total: int) -> RadiusCurve:
-    """Certified accuracy as a function of the radius, valid at all radii at once.
-
-    ``counts`` are `radius_counts` and ``radii_table`` the `radius_table` they
-    belong to: of one scene, summed over scenes with the same n, N and noise, or
-    stacked, a row for each of M scenes (the radii of large and small scenes
-    differ). ``valid_total`` is the number of valid components in all of them.
-    With probability at least 1 - M alpha, at every radius R at once, at least the
-    given fraction of components is right under every perturbation within R.
-
-    >>> curve = certified_accuracy_curve(np.array([5, 3, 2]), np.array([0, 0.1, 0.3]), 20)
-    >>> [curve(radius) for radius in (0, 0.1, 0.2, 0.3, 0.4)]
-    [0.25, 0.25, 0.1, 0.1, 0.0]
-    """
-    counts, radii = np.asarray(counts), np.asarray(radii_table, float)
-    if counts.shape != radii.shape:
-        raise InputError(f"counts {counts.shape} and radii_table {radii.shape} must have the same shape")
-    if require_integer("valid_total", valid_total) < counts.sum():
-        raise InputError(f"valid_total={valid_total} is less than the {counts.sum()} components counted")
-    proven = (radii > 0) & (counts > 0)
-    steps, place = np.unique(radii[proven], return_inverse=True)
-    exactly = np.bincount(place, weights=counts[proven], minlength=len(steps))  # whole numbers below 2^53: exact
-    return RadiusCurve(steps, exactly[::-1].cumsum()[::-1] / valid_total)
-
-
 def to_plain(matrix: Confusion) -> dict[str, Any]:
     """A confusion matrix as plain values for JSON: the number of classes and [row, column, count] where not zero.
 
@@ -235,11 +181,20 @@ def from_plain(values: Mapping[str, Any]) -> Confusion:
         C = require_integer("classes", values["classes"])
         matrix = np.zeros((C, C + 1), np.int64)
         for row, column, count in values["cells"]:
-            place = require_integer("row", row, at_least=0), require_integer("column", column, at_least=0)
-            matrix[place] = require_integer("count", count, at_least=0)
+            cell = require_integer("row", row, at_least=0), require_integer("column", column, at_least=0)
+            matrix[cell] = require_integer("count", count, at_least=0)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise InputError(f"not a confusion matrix ({error!r}): evaluate the scene again") from None
     return matrix
+
+
+def require_shapes(target: Array, valid: Array, shape: tuple[int, ...]) -> None:
+    """Refuse ground truth that does not fit labels of this shape."""
+    if target.shape != shape or valid.shape != shape or valid.dtype != bool or target.dtype.kind not in "iu":
+        raise InputError(
+            f"target must hold integers and valid booleans of shape {shape}, as the labels, "
+            f"but got {target.dtype} of shape {target.shape} and {valid.dtype} of shape {valid.shape}"
+        )
 
 
 def _require_matrix(matrix: Confusion) -> Confusion:
@@ -268,14 +223,6 @@ def _wrongly(matrix: Confusion) -> Confusion:
 def _may_become(matrix: Confusion) -> Confusion:
     """How many components abstain and are of another class than each: (C,)."""
     return np.asarray(matrix[:, -1].sum() - matrix[:, -1])
-
-
-def _require_shapes(target: Array, valid: Array, shape: tuple[int, ...]) -> None:
-    if target.shape != shape or valid.shape != shape or valid.dtype != bool or target.dtype.kind not in "iu":
-        raise InputError(
-            f"target must hold integers and valid booleans of shape {shape}, as the labels, "
-            f"but got {target.dtype} of shape {target.shape} and {valid.dtype} of shape {valid.shape}"
-        )
 
 
 def _ratio(part: int, whole: int) -> float:

@@ -1,6 +1,6 @@
 """The shape categories of ShapeNet-Part and their parts, by number (Yi et al. 2016).
 
-A category's number, as networks take it, is its place in ``CATEGORIES``.
+Networks take a category by its number: its position in ``CATEGORIES``.
 """
 
 from __future__ import annotations

@@ -1,35 +1,67 @@
-"""Identity: which model a run was made with."""
+"""Which model a run was made with, in plain values: its weights, its classes and what its wrappers say."""
 
 from __future__ import annotations
 
 import hashlib
-import re
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import nn
 
-from segcertify.sampling.segmenter import Segmenter
+from segcertify.errors import InputError
+from segcertify.storage.same_run import difference
+
+NO_WEIGHTS = ("", hashlib.sha256().hexdigest()[:16])
+"""The digests of a model without weights: now, and in the files of earlier versions."""
 
 
-def weights_digest(model: Segmenter) -> str:
-    """A short digest of a network's weights, so that a run does not go on with other ones.
+def identity(model: object) -> dict[str, Any]:
+    """What decides a model's answers, as far as it can be told, in plain values.
 
-    Also of buffers that no file holds, and of what modules that are not torch's say of themselves
-    (`extra_repr`), such as a normalisation, an ensemble's views and the scales of `MultiScale`.
+    ``weights`` is a digest of all parameters and buffers (also those that no file holds), ``classes`` the names of the
+    modules' classes. A module that has more than weights says so in a method ``identity(self) -> dict`` of plain
+    values, as our wrappers do: ``settings`` holds these by the module's path. A plain function says nothing.
     """
+    modules = dict(model.named_modules()) if isinstance(model, nn.Module) else {"": model}
+    settings = {path: _settings(module) for path, module in modules.items()}
+    plain = (type(modules[path]).__name__ for path, said in settings.items() if said is None)
+    return {
+        "weights": weights_digest(model),
+        "classes": list(dict.fromkeys(plain)) if isinstance(model, nn.Module) else [],
+        "settings": {path: {"class": type(modules[path]).__name__, **said} for path, said in settings.items() if said},
+    }
+
+
+def same_identity(model: object, stored: Mapping[str, Any] | str) -> bool:
+    """Whether a model is the one that was described; an earlier version described it by a digest alone.
+
+    That digest is of the weights where no module has settings. Where some have, an old description fits no model.
+    """
+    now = identity(model)
+    if isinstance(stored, str):
+        return not now["settings"] and now["weights"] == ("" if stored in NO_WEIGHTS else stored)
+    return difference({"identity": stored}, {"identity": now}) is None
+
+
+def weights_digest(model: object) -> str:
+    """A short digest of a network's parameters and buffers; empty if it has none."""
     if not isinstance(model, nn.Module):
         return ""
+    tensors = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
     digest = hashlib.sha256()
-    for name, tensor in sorted(_tensors(model).items()):
+    for name, tensor in sorted(tensors.items()):
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    for name, module in model.named_modules():
-        if not type(module).__module__.startswith("torch.") and (said := module.extra_repr()):
-            digest.update(f"{name}({re.sub(' at 0x[0-9a-f]+', '', said)})".encode())  # no addresses in memory
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:16] if tensors else ""
 
 
-def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
-    """A model's weights and all its buffers, by name."""
-    weights = dict(model.named_parameters(remove_duplicate=False))
-    return {**weights, **dict(model.named_buffers(remove_duplicate=False))}
+def _settings(module: object) -> dict[str, Any] | None:
+    """What a module says of itself; None if it has no method for it (a submodule of that name is none)."""
+    describe = getattr(type(module), "identity", None)
+    if not callable(describe):
+        return None
+    said = describe(module)
+    if not isinstance(said, dict):
+        raise InputError(f"{type(module).__name__}.identity() must return a dict of plain values, but got {said!r}")
+    return said

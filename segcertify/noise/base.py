@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from segcertify.arrays import FloatArray
 from segcertify.errors import InputError
 
 Tensor = Any  # a torch.Tensor; this layer does not import torch
-Probability = float | FloatArray
+P = TypeVar("P", float, FloatArray)
+"""Probabilities: of a number the radius is a float, of an array an array."""
 
 
 class Stream(Protocol):
@@ -42,7 +44,7 @@ class Noise(Protocol):
     def norm(self) -> str:
         """What the radius measures: "l1", "l2" or "angle"."""
 
-    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
+    def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
         """The radius within which a label of probability above p stays the most likely one; 0 for p <= 1/2."""
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
@@ -59,17 +61,26 @@ RADIUS_ROUNDING = 2.0**-22
 """Radii go down by this relative margin: single precision may scale noise by up to 2^-24 less than asked."""
 
 
-def round_down(radius: Probability) -> FloatArray:
-    """The radius, clipped at 0 and lowered by more than the error of its computation and of the noise's scale."""
-    return np.asarray(np.maximum(radius, 0.0) * (1 - RADIUS_ROUNDING))
+def round_down(radius: FloatArray, p: P, *, largest: float = math.inf) -> P:
+    """The radius of ``p``, in its type, between 0 and ``largest``.
+
+    It is lowered by more than the error of its computation and of the noise's scale.
+    """
+    lowered = np.minimum(np.maximum(radius, 0.0) * (1 - RADIUS_ROUNDING), largest)
+    return float(lowered) if np.ndim(p) == 0 else np.asarray(lowered)  # type: ignore[return-value]
 
 
-def above_half(p: Probability) -> FloatArray:
+def above_half(p: float | FloatArray) -> FloatArray:
     """p, checked to be a probability, raised to 1/2, where every radius is 0."""
     p = np.asarray(p, float)
     if not ((p >= 0) & (p < 1)).all():
         raise InputError(f"a radius needs probabilities in [0, 1), but got {p!r}")
     return np.maximum(p, 0.5)
+
+
+def largest_radius(noise: Noise) -> float:
+    """The largest radius that there is: pi for rotations, infinity for all else."""
+    return math.pi if noise.norm == "angle" else math.inf
 
 
 def require_norm(noise: Noise, norm: str | None, *others: str) -> str:

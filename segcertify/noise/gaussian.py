@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from scipy import special
 
-from segcertify.arrays import FloatArray
 from segcertify.errors import InputError, require_integer, require_positive
-from segcertify.noise.base import Probability, Stream, Tensor, above_half, concise, require_norm, round_down
+from segcertify.noise.base import P, Stream, Tensor, above_half, concise, require_norm, round_down
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,7 +19,7 @@ class Gaussian:
     A label of probability above p stays the most likely one for every
     perturbation (of the noised entries) with l2 norm at most sigma Phi^-1(p).
 
-    >>> round(float(Gaussian(0.25).radius(0.75)), 4)
+    >>> round(Gaussian(0.25).radius(0.75), 4)
     0.1686
     """
 
@@ -45,13 +44,13 @@ class Gaussian:
     def norm(self) -> str:
         return "l2"
 
-    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
+    def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
         l2 = self.sigma * special.ndtri(above_half(p))
         if require_norm(self, norm, "linf") == "l2":
-            return round_down(l2)
+            return round_down(l2, p)
         if input_shape is None:
             raise InputError("norm='linf' needs the input's shape: pass input_shape= to Votes, or use sample()")
-        return round_down(l2 / math.sqrt(self.dimension(input_shape)))
+        return round_down(l2 / math.sqrt(self.dimension(input_shape)), p)
 
     def dimension(self, input_shape: tuple[int, ...]) -> int:
         """d: how many entries are noised."""

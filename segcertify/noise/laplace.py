@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from segcertify.arrays import FloatArray
 from segcertify.errors import require_positive
-from segcertify.noise.base import Probability, Stream, Tensor, above_half, concise, require_norm, round_down
+from segcertify.noise.base import P, Stream, Tensor, above_half, concise, require_norm, round_down
 
 
 @dataclass(frozen=True, repr=False)
@@ -19,7 +18,7 @@ class Laplace:
     A label of probability above p stays the most likely one for every
     perturbation with l1 norm at most -b ln(2 (1 - p)).
 
-    >>> round(float(Laplace(0.25).radius(0.75)), 4)
+    >>> round(Laplace(0.25).radius(0.75), 4)
     0.1733
     """
 
@@ -34,9 +33,9 @@ class Laplace:
     def norm(self) -> str:
         return "l1"
 
-    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
+    def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
         require_norm(self, norm)
-        return round_down(-self.b * np.log1p(-(2 * above_half(p) - 1)))
+        return round_down(-self.b * np.log1p(-(2 * above_half(p) - 1)), p)
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
         batch = x.new_empty((len(streams), *x.shape))

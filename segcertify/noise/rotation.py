@@ -11,7 +11,7 @@ from scipy import special
 
 from segcertify.arrays import FloatArray
 from segcertify.errors import InputError, require_finite, require_integer, require_positive
-from segcertify.noise.base import Probability, Stream, Tensor, above_half, concise, require_norm, round_down
+from segcertify.noise.base import P, Stream, Tensor, above_half, concise, require_norm, round_down
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -36,13 +36,9 @@ class AxisRotation:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", require_positive("sigma", self.sigma))
         _require_vectors(self.vectors)
-        if isinstance(self.axis, str):
-            if self.axis not in AXES:
-                raise InputError(f"axis must be 'x', 'y', 'z' or three numbers, but got {self.axis!r}")
-        else:
-            if not isinstance(self.axis, Iterable):
-                raise InputError(f"axis must be 'x', 'y', 'z' or three numbers, but got {self.axis!r}")
-            axis = tuple(require_finite("axis", a) for a in self.axis)
+        if not (isinstance(self.axis, str) and self.axis in AXES):
+            numbers = self.axis if isinstance(self.axis, Iterable) and not isinstance(self.axis, str) else ()
+            axis = tuple(require_finite("axis", number) for number in numbers)
             if len(axis) != 3 or not any(axis):
                 raise InputError(f"axis must be 'x', 'y', 'z' or three numbers, not all 0, but got {self.axis!r}")
             object.__setattr__(self, "axis", axis)
@@ -53,9 +49,9 @@ class AxisRotation:
     def norm(self) -> str:
         return "angle"
 
-    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
+    def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
         require_norm(self, norm)
-        return np.minimum(round_down(self.sigma * special.ndtri(above_half(p))), math.pi)
+        return round_down(self.sigma * special.ndtri(above_half(p)), p, largest=math.pi)
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
         axis = np.asarray(AXES[self.axis] if isinstance(self.axis, str) else self.axis, float)
@@ -102,10 +98,10 @@ class Rotation:
     def norm(self) -> str:
         return "angle"
 
-    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
+    def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
         require_norm(self, norm)
         scale = math.sqrt(2 * math.expm1(self.sigma**2 / 2))
-        return np.minimum(round_down(scale * special.ndtri(above_half(p))), math.pi)
+        return round_down(scale * special.ndtri(above_half(p)), p, largest=math.pi)
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
         axes = [stream.rng.standard_normal(3) for stream in streams]  # their directions are uniform

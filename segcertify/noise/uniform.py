@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from segcertify.arrays import FloatArray
 from segcertify.errors import require_positive
-from segcertify.noise.base import Probability, Stream, Tensor, above_half, concise, require_norm, round_down
+from segcertify.noise.base import P, Stream, Tensor, above_half, concise, require_norm, round_down
 
 
 @dataclass(frozen=True, repr=False)
@@ -17,7 +16,7 @@ class Uniform:
     A label of probability above p stays the most likely one for every
     perturbation with l1 norm at most 2 lam (p - 1/2).
 
-    >>> round(float(Uniform(0.5).radius(0.75)), 4)
+    >>> round(Uniform(0.5).radius(0.75), 4)
     0.25
     """
 
@@ -32,9 +31,9 @@ class Uniform:
     def norm(self) -> str:
         return "l1"
 
-    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
+    def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
         require_norm(self, norm)
-        return round_down(2 * self.lam * (above_half(p) - 0.5))
+        return round_down(2 * self.lam * (above_half(p) - 0.5), p)
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
         batch = x.new_empty((len(streams), *x.shape))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from segcertify.records.record import Kind, Record, RecordFile, read_records, scored
-from segcertify.records.run_folder import claim_folder, configuration_of
+from segcertify.records.record import Kind, Record, RecordFile, grouped, read_records
+from segcertify.records.run_folder import RunFolder
 from segcertify.records.settings import AttackSettings, Configuration, Setting, distinct
 
 __all__ = [
@@ -12,10 +12,9 @@ __all__ = [
     "Kind",
     "Record",
     "RecordFile",
+    "RunFolder",
     "Setting",
-    "claim_folder",
-    "configuration_of",
     "distinct",
+    "grouped",
     "read_records",
-    "scored",
 ]

@@ -1,24 +1,23 @@
 """Records: what an evaluation found, one JSON line for each scene and setting.
 
-A scene's lines are written in one go. Whatever moment a run is killed at, the
-file holds whole scenes and at most one torn tail, which the next run removes.
+A scene's lines are written at once. If a run is killed at any moment, the file
+holds whole scenes and perhaps part of one more, which the next run removes.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from segcertify import metrics
-from segcertify.arrays import IntArray
-from segcertify.data import Scene
 from segcertify.errors import InputError
+from segcertify.storage import atomic
 
 Kind = Literal["base", "attacked", "certified", "radius"]
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -57,19 +56,6 @@ class Record:
         return json.dumps({name: value for name, value in asdict(self).items() if value is not None})
 
 
-def scored(scene: Scene, kind: Kind, labels: IntArray, *, classes: int) -> Record:
-    """The record of a scene whose components got these labels."""
-    confusion = metrics.confusion(labels, scene.target, scene.valid, classes=classes)
-    return Record(
-        scene.id,
-        kind,
-        components=scene.target.size,
-        valid=int(scene.valid.sum()),
-        category=scene.category or None,
-        confusion=metrics.to_plain(confusion),
-    )
-
-
 class RecordFile:
     """The records of a run, whole scenes only, in order."""
 
@@ -80,7 +66,7 @@ class RecordFile:
         whole = len(self.records) // per_scene * per_scene
         if whole < len(self.records) or (self._path.exists() and not self._path.read_bytes().endswith(b"\n")):
             self.records = self.records[:whole]
-            self._rewrite()
+            atomic.write_text(self._path, _text(self.records))
 
     @property
     def ids(self) -> list[str]:
@@ -97,26 +83,28 @@ class RecordFile:
             os.fsync(file.fileno())
         self.records += records
 
-    def _rewrite(self) -> None:
-        """The file again, without its torn tail; it is replaced whole."""
-        temporary = self._path.with_suffix(".tmp")
-        temporary.write_text(_text(self.records), encoding="utf-8")
-        os.replace(temporary, self._path)
-
 
 def read_records(path: str | os.PathLike[str]) -> list[Record]:
-    """The records of a file; a torn last line is passed over."""
+    """The records of a file; a last line without its end is left out."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"no records at {path}: run segcertify evaluate first")
     lines = path.read_text(encoding="utf-8").split("\n")
     records = []
-    for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is torn, or nothing
+    for number, line in enumerate(lines[:-1], start=1):  # after the last newline there is nothing, or part of a line
         try:
             records.append(Record(**json.loads(line)))
         except (ValueError, TypeError) as error:
             raise InputError(f"{path}, line {number}, is not a record ({error}): delete the line or the file") from None
     return records
+
+
+def grouped(records: Iterable[Record], key: Callable[[Record], Key]) -> dict[Key, list[Record]]:
+    """Records by key, in the order in which the keys first come."""
+    groups: dict[Key, list[Record]] = {}
+    for record in records:
+        groups.setdefault(key(record), []).append(record)
+    return groups
 
 
 def _text(records: Iterable[Record]) -> str:

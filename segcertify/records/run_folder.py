@@ -1,59 +1,121 @@
-"""A run's folder: whose it is, and what its run was asked."""
+"""The folder of an evaluation: the configuration, the records and the files of its scenes."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from segcertify.errors import InputError
-from segcertify.records.settings import Configuration
+from segcertify.records.record import Record, RecordFile, read_records
+from segcertify.records.settings import Configuration, Setting
+from segcertify.storage import atomic
+from segcertify.storage.same_run import require_same_run
 
-
-def claim_folder(out: Path, configuration: Configuration) -> None:
-    """Make the run's folder, or check that it is this run's."""
-    path = out / "config.json"
-    text = json.dumps(asdict(configuration), indent=2) + "\n"
-    if not path.exists():
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot write to the folder {out}: {error.strerror}") from None
-        return
-    found = _read(path)
-    for name, value in json.loads(text).items():
-        if found.get(name) != value:
-            other = _OTHER.get(name) or f"its {name} is {found.get(name)!r}, this one's is {value!r}"
-            raise InputError(
-                f"{out} holds another evaluation: {other}. Use another folder, or the same configuration to resume."
-            )
-
-
-_OTHER = {
-    "weights": "it is of another network (weights, or settings such as scales, views?), or of an earlier segcertify",
+NOTES = {
+    "identity": "it is of another network (weights, or settings such as scales, views?), or of an earlier segcertify",
     "scenes": "it is of other scenes (another limit, every k-th, size or labels?), or of an earlier segcertify",
 }
-"""What digests cannot say."""
+"""What another value of a setting means, where the values say nothing to a reader."""
+
+OLD_NOISES = {f"{axis}-rotation": f"rotation:{axis}" for axis in "xyz"}
+"""The names of noises that earlier versions stored, and what they are called now."""
 
 
-def configuration_of(out: str | os.PathLike[str]) -> dict[str, Any]:
-    """The stored configuration of a run's folder; the oldest were of images under Gaussian noise, without attacks."""
-    path = Path(out) / "config.json"
-    if not path.is_file():
-        raise InputError(f"no evaluation at {out}: it has no config.json")
-    return {"noise": "gaussian", "categories": {}, "attack": None, **_read(path)}
+class RunFolder:
+    """``config.json``, ``records.jsonl``, ``votes/``, ``certified/`` and ``resume-*.safetensors`` of one evaluation.
+
+    ``scenes`` are the ids of all its scenes; whoever only reads the folder need not give them.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], scenes: Sequence[str] = ()) -> None:
+        self.path = Path(path)
+        self._names = _file_names(scenes)
+
+    @property
+    def claimed(self) -> bool:
+        """Whether an evaluation has begun here."""
+        return self._config.exists()
+
+    def claim(self, configuration: Configuration) -> None:
+        """Make the folder, or check that it is this run's. Raises `InputError` if another run began here."""
+        wanted = asdict(configuration)
+        if self.claimed:
+            require_same_run(self.configuration(), wanted, where=self.path, notes=NOTES)
+        else:
+            atomic.write_text(self._config, json.dumps(wanted, indent=2) + "\n")
+
+    def configuration(self) -> dict[str, Any]:
+        """The stored configuration, in the form of today: the files of earlier versions are migrated."""
+        if not self._config.is_file():
+            raise InputError(f"no evaluation at {self.path}: it has no config.json")
+        try:
+            found = json.loads(self._config.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            found = None
+        needed = ("model", "data", "scenes", "settings")
+        if not isinstance(found, dict) or not all(name in found for name in needed):
+            raise InputError(f"{self._config} is no evaluation's configuration: use another folder, or delete it")
+        return _migrated(found)
+
+    def records(self) -> list[Record]:
+        """The records of all finished scenes."""
+        return read_records(self._records)
+
+    def record_file(self, *, per_scene: int) -> RecordFile:
+        """The file to which each scene's records are appended."""
+        return RecordFile(self._records, per_scene=per_scene)
+
+    def votes(self, scene_id: str, sigma: float) -> Path:
+        """The file of a scene's votes, if they are kept."""
+        return self.path / "votes" / f"{self._names[scene_id]}-sigma{sigma:g}.safetensors"
+
+    def all_votes(self, sigma: float) -> list[Path]:
+        """The votes that were kept of one sigma."""
+        return sorted((self.path / "votes").glob(f"*-sigma{sigma:g}.safetensors"))
+
+    def pictures(self, scene_id: str, setting: Setting, correction: str) -> Path:
+        """How the names of a certificate's pictures begin."""
+        name = f"{self._names[scene_id]}-sigma{setting.sigma:g}-n{setting.n}-tau{setting.tau:g}-{correction}"
+        return self.path / "certified" / name
+
+    def checkpoint(self, scene_id: str, sigma: float) -> Path:
+        """The file from which a scene's sampling resumes."""
+        return self.path / f"resume-{self._names[scene_id]}-sigma{sigma:g}.safetensors"
+
+    @property
+    def _config(self) -> Path:
+        return self.path / "config.json"
+
+    @property
+    def _records(self) -> Path:
+        return self.path / "records.jsonl"
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """A configuration as it was written."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        found = None
-    needed = ("model", "weights", "data", "scenes", "settings")
-    if not isinstance(found, dict) or not all(name in found for name in needed):
-        raise InputError(f"{path} is no evaluation's configuration: use another folder, or delete it")
+def text_digest(text: str) -> str:
+    """A short digest of a text; of file names too, in whatever encoding."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _migrated(found: dict[str, Any]) -> dict[str, Any]:
+    """A configuration of any version as one of today.
+
+    The oldest runs were of images under Gaussian noise, without attacks. Earlier versions described the model by a
+    digest called ``weights``.
+    """
+    found = {"noise": "gaussian", "categories": {}, "attack": None, **found}
+    found["noise"] = OLD_NOISES.get(found["noise"], found["noise"])
+    found.setdefault("identity", found.pop("weights", ""))
     return found
+
+
+def _file_names(scene_ids: Sequence[str]) -> dict[str, str]:
+    """Scenes' ids as parts of file names; where some would be the same, a digest keeps them apart."""
+    names = {each: "".join(c if c.isalnum() or c in "-_." else "_" for c in each) for each in scene_ids}
+    shared = Counter(names.values())
+    return {each: name if shared[name] == 1 else f"{name}-{text_digest(each)[:8]}" for each, name in names.items()}

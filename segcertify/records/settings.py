@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from segcertify import __version__
-from segcertify.errors import InputError, require_integer, require_positive, require_probability
+from segcertify.errors import InputError, require_integer, require_positive, require_probability, unknown
 
 LOSSES = ("cross-entropy", "segpgd", "cospgd")
 """The names of the losses that an attack can raise: `segcertify.attacks.losses` holds them."""
@@ -86,7 +87,7 @@ def smoothed_steps(steps: int) -> int:
 def require_loss_name(name: str) -> str:
     """The name of a loss that an attack can raise."""
     if name not in LOSSES:
-        raise InputError(f"unknown loss {name!r} for an attack: use {', '.join(LOSSES)}")
+        raise unknown("loss", name, LOSSES, where=" for an attack")
     return name
 
 
@@ -94,11 +95,12 @@ def require_loss_name(name: str) -> str:
 class Configuration:
     """All that decides an evaluation's records, in plain values; a run's folder stores it.
 
-    ``categories`` are the classes that clouds of each category have, ``scenes`` is a digest of the scenes.
+    ``identity`` describes the model (`segcertify.models.identity`), ``categories`` are the classes that clouds of each
+    category have, ``scenes`` is a digest of the scenes, ``noise`` a name (`segcertify.noise.names`) or a function's.
     """
 
     model: str
-    weights: str
+    identity: dict[str, Any]
     data: str
     classes: tuple[str, ...]
     categories: dict[str, tuple[int, ...]]
@@ -113,3 +115,13 @@ class Configuration:
     device: str
     attack: AttackSettings | None = None
     version: str = __version__
+
+    @property
+    def largest_n(self) -> dict[float, int]:
+        """The largest n of each sigma, whose draws all its settings share."""
+        return {sigma: max(s.n for s in self.settings if s.sigma == sigma) for sigma in self.sigmas}
+
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """The different sigmas, in order."""
+        return tuple(dict.fromkeys(setting.sigma for setting in self.settings))

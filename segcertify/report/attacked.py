@@ -1,4 +1,4 @@
-"""Empirical robustness beside what is certified: at each radius, what attacks left and what none can take."""
+"""Scores under attack beside what is certified: at each radius, an upper and a lower bound."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from segcertify.certificate import radius_text
-from segcertify.records import Record
-from segcertify.report.summary import Row, iou_forms, row_of
+from segcertify.records import Record, grouped
+from segcertify.report.summary import Row, iou_forms, row_of, sure
 from segcertify.report.table import Table
-from segcertify.stats.correction import PROCEDURES
 
 NOTHING = "—"
 
 
 @dataclass(frozen=True)
-class Standing:
-    """One radius, and one sigma: the base model under attack, the smoothed one, and what is certified of the latter.
+class AttackedRow:
+    """One radius and one sigma: the base model under attack, the smoothed one, and what is certified of the latter.
 
-    Without attack the radius is 0. ``smoothed`` and ``certified`` are None where nothing was tried or claimed.
+    The radius is 0 without an attack. ``smoothed`` and ``certified`` are None where nothing was tried or claimed.
     """
 
     radius: float
@@ -29,72 +28,62 @@ class Standing:
     certified: Row | None
 
 
-def standings(
+def attacked_rows(
     records: Sequence[Record], rows: Sequence[Row], categories: Mapping[str, Sequence[int]]
-) -> list[Standing]:
-    """All radii that were attacked, and 0, each with every sigma of ``rows``; none if nothing was attacked."""
-    groups: dict[tuple[float | None, float], list[Record]] = {}
-    for record in records:
-        if record.kind == "attacked" and record.radius is not None:
-            groups.setdefault((record.sigma, record.radius), []).append(record)
-    if not groups:
+) -> list[AttackedRow]:
+    """Radius 0 and all radii that were attacked, each with every sigma of ``rows``; none if nothing was attacked."""
+    attacks = [record for record in records if record.kind == "attacked"]
+    if not attacks:
         return []
-    attacked = {key: row_of(group, categories) for key, group in groups.items()}
-    attacked[None, 0.0] = next(row for row in rows if row.sigma is None)
+    groups = grouped(attacks, lambda record: (record.sigma, record.radius or 0.0))
+    found = {key: row_of(group, categories) for key, group in groups.items()}
+    found[None, 0.0] = next(row for row in rows if row.sigma is None)
     sigmas: list[float | None] = [*dict.fromkeys(row.sigma for row in rows if row.sigma is not None)] or [None]
     return [
-        Standing(
+        AttackedRow(
             radius,
             sigma,
-            base=attacked[None, radius],
-            smoothed=None if sigma is None else attacked.get((sigma, radius)),
+            base=found[None, radius],
+            smoothed=None if sigma is None else found.get((sigma, radius)),
             certified=_claim(rows, sigma, radius),
         )
-        for radius in sorted({radius for _, radius in attacked})
+        for radius in sorted({radius for _, radius in found})
         for sigma in sigmas
     ]
 
 
 def _claim(rows: Sequence[Row], sigma: float | None, radius: float) -> Row | None:
-    """The certificates that cover a radius and reach least beyond it; of several those with most draws, then the first.
+    """The claim with the smallest radius that covers this one; of several that with most draws, then the first.
 
-    So their results have no say in which are shown, and alpha stays what it is.
+    The choice does not look at results, so alpha stays what it is.
     """
-    covering = [
-        (row.radius, -(row.n or 0), place)
-        for place, row in enumerate(rows)
-        if row.sigma == sigma and row.radius is not None and row.radius >= radius and proves(row)
-    ]
-    return rows[min(covering)[-1]] if covering else None
+    bounds = (row for row in rows if row.sigma == sigma and row.lower_bound)
+    covering = [row for row in bounds if row.radius is not None and row.radius >= radius]
+    return min(covering, key=lambda row: (row.radius or 0.0, -(row.n or 0)), default=None)
 
 
-def proves(row: Row) -> bool:
-    """Whether a row's certificates are a lower bound under attack: a false discovery rate is none."""
-    return row.correction in PROCEDURES and PROCEDURES[row.correction].guarantee == "fwer"
-
-
-def attacked_table(found: Sequence[Standing], *, title: str, alpha: float, attack: Mapping[str, Any]) -> Table:
+def attacked_table(rows: Sequence[AttackedRow], *, title: str, alpha: float, attack: Mapping[str, Any]) -> Table:
     """Accuracy and IoU: of the base model under attack, the smoothed one under attack, and certified."""
-    iou = "shape IoU" if found[0].base.categories else "mIoU"
-    smoothed = any(standing.smoothed for standing in found)
+    iou = "shape IoU" if rows[0].base.categories else "mIoU"
+    smoothed = any(row.smoothed for row in rows)
     models = ("base", "smoothed") if smoothed else ("base",)
     heads = [f"{model} {score}" for model in models for score in ("accuracy", iou)]
     body = tuple(
         (
-            radius_text(standing.radius, 4),
-            NOTHING if standing.sigma is None else f"{standing.sigma:g}",
-            *_scores(standing.base),
-            *(_scores(standing.smoothed) if smoothed else ()),
-            *_scores(standing.certified),
-            standing.certified.test if standing.certified else NOTHING,
+            radius_text(row.radius, 4),
+            NOTHING if row.sigma is None else f"{row.sigma:g}",
+            *_scores(row.base),
+            *(_scores(row.smoothed) if smoothed else ()),
+            *_scores(row.certified),
+            row.certified.test if row.certified else NOTHING,
         )
-        for standing in found
+        for row in rows
     )
     return Table(
         title,
         ("R", "sigma", *heads, "certified accuracy", f"certified {iou}", "certified by"),
         body,
-        _notes(found[0].base.scenes, iou=iou, alpha=alpha, attack=attack),
+        _notes(rows[0].base.scenes, iou=iou, alpha=alpha, attack=attack),
     )
 
 
@@ -114,8 +103,8 @@ def _notes(scenes: int, *, iou: str, alpha: float, attack: Mapping[str, Any]) ->
         f"Base{' and smoothed' if attack['smoothed'] else ''}: at the input of lowest accuracy that was found within R "
         f"({attack['loss']}, {attack['steps']} steps, {starts}). An upper bound: another attack may do more.",
         f"Certified: a lower bound on the smoothed model's accuracy and {iou}{over} (worst case) under every "
-        f"perturbation within R, for all {scenes} scenes together with probability at least "
-        f"{max(0.0, 1 - scenes * alpha):g}. It says nothing of the base model, which may fall below.",
+        f"perturbation within R, for all {scenes} scenes together with probability at least {sure(scenes, alpha)}. "
+        "It says nothing of the base model, which may fall below.",
         *([smoothed] if attack["smoothed"] else []),
         "At each R stands the claim whose radius is the nearest that is not smaller, and of several the one with most "
         "draws. Each is a claim of its own.",

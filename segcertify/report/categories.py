@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from segcertify import metrics
-from segcertify.records import Record
+from segcertify.records import Record, grouped
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,8 @@ class ShapeScores:
 
 def by_category(records: Sequence[Record], parts: Mapping[str, Sequence[int]]) -> tuple[Category, ...]:
     """The categories of one setting's records, by name; ``parts`` are their classes. Other records are left out."""
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        if record.category in parts:
-            groups.setdefault(str(record.category), []).append(record)
-    return tuple(_category(name, groups[name], parts[name]) for name in sorted(groups))
+    groups = grouped(records, lambda record: record.category or "")
+    return tuple(_category(name, groups[name], parts[name]) for name in sorted(groups) if name in parts)
 
 
 def shape_scores(categories: Sequence[Category]) -> ShapeScores:

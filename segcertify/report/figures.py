@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from segcertify.report.attacked import Standing, proves
+from segcertify.report.attacked import AttackedRow
 from segcertify.report.summary import Curve, Row
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
@@ -19,14 +19,14 @@ RADII = {"l2": "l2 radius R", "angle": "rotation angle R in radians"}
 
 
 def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, power: int = 1) -> Figure:
-    """A curve for each sigma, valid at all its radii at once, and a dot for each certificate at a fixed tau.
+    """Certified accuracy against the radius: curves, valid at all radii at once, and dots, each at a fixed tau.
 
     ``power`` stretches the upper end of the y axis; the paper's Figure 3 has 4.
     """
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     colours = _colours(curve.sigma for curve in curves)
-    _draw_certified(axes, curves, rows, colours=colours, held="all radii at once")
+    _draw_certified(axes, curves, rows, colours=colours, label="all radii at once")
     labelled = set()
     for row in rows:
         if row.radius is not None and row.sigma in colours and row.radius not in labelled:
@@ -47,23 +47,25 @@ def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, p
     return figure
 
 
-def attacked_figure(found: Sequence[Standing], curves: Sequence[Curve], rows: Sequence[Row], *, title: str) -> Figure:
+def attacked_figure(
+    attacked: Sequence[AttackedRow], curves: Sequence[Curve], rows: Sequence[Row], *, title: str
+) -> Figure:
     """Accuracy under attack, an upper bound, of the base model and the smoothed ones; and certified, a lower bound.
 
     No attack brings a smoothed model into the area below its certified curve.
     """
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
-    colours = _colours(dict.fromkeys(standing.sigma for standing in found if standing.sigma is not None))
-    base = {standing.radius: standing.base.accuracy for standing in found}
+    colours = _colours(dict.fromkeys(row.sigma for row in attacked if row.sigma is not None))
+    base = {row.radius: row.base.accuracy for row in attacked}
     axes.plot(list(base), list(base.values()), "s--", color=GREY, markersize=4, label="base model under attack")
     for sigma, colour in colours.items():
-        smoothed = {s.radius: s.smoothed.accuracy for s in found if s.sigma == sigma and s.smoothed}
+        smoothed = {row.radius: row.smoothed.accuracy for row in attacked if row.sigma == sigma and row.smoothed}
         if smoothed:
             [line] = axes.plot(list(smoothed), list(smoothed.values()), "v--", color=colour, mfc="white", markersize=4)
             line.set_label(f"sigma = {sigma:g}: smoothed model under attack")
-    certified = [row for row in rows if proves(row)]
-    _draw_certified(axes, curves, certified, colours=colours, held="certified, at all radii at once")
+    bounds = [row for row in rows if row.lower_bound]
+    _draw_certified(axes, curves, bounds, colours=colours, label="certified, at all radii at once")
     for curve in curves:
         radii, accuracy, colour = curve.certified.radii, curve.certified.accuracy, colours[curve.sigma]
         axes.fill_between(radii, accuracy, step="pre", color=colour, alpha=0.12, linewidth=0)
@@ -79,12 +81,12 @@ def _colours(sigmas: Iterable[float]) -> dict[float, str]:
 
 
 def _draw_certified(
-    axes: Axes, curves: Sequence[Curve], rows: Sequence[Row], *, colours: Mapping[float, str], held: str
+    axes: Axes, curves: Sequence[Curve], rows: Sequence[Row], *, colours: Mapping[float, str], label: str
 ) -> None:
     """The curves, and the dots of the certificates at a fixed tau."""
     for curve in curves:
-        label = f"sigma = {curve.sigma:g}, n = {curve.n}: {held}"
-        axes.step(curve.certified.radii, curve.certified.accuracy, where="pre", color=colours[curve.sigma], label=label)
+        [line] = axes.step(curve.certified.radii, curve.certified.accuracy, where="pre", color=colours[curve.sigma])
+        line.set_label(f"sigma = {curve.sigma:g}, n = {curve.n}: {label}")
     for row in rows:
         if row.radius is not None and row.sigma is not None and row.sigma in colours:
             axes.plot(row.radius, row.accuracy, "o", color=colours[row.sigma], markersize=5)

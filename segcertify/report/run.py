@@ -1,16 +1,16 @@
-"""A finished (or unfinished) evaluation, read back from its folder."""
+"""An evaluation, finished or not: its records, and the tables and curves that they give."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from segcertify.evaluation.noises import NOISES
-from segcertify.records import Record, configuration_of, read_records
-from segcertify.report.attacked import Standing, attacked_table, standings
+from segcertify.errors import InputError
+from segcertify.noise import parse
+from segcertify.records import Record, RunFolder
+from segcertify.report.attacked import AttackedRow, attacked_rows, attacked_table
 from segcertify.report.summary import (
     Curve,
     Row,
@@ -23,12 +23,23 @@ from segcertify.report.summary import (
 from segcertify.report.table import Table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """The records of an evaluation and the configuration they come from."""
 
     configuration: dict[str, Any]
     records: tuple[Record, ...]
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Run:
+        """The evaluation in a folder."""
+        stored = RunFolder(folder)
+        return cls(stored.configuration(), tuple(stored.records()))
+
+    def __repr__(self) -> str:
+        scenes, settings = sum(record.kind == "base" for record in self.records), self.configuration["settings"]
+        claims = ", ".join(f"(sigma={s['sigma']:g}, n={s['n']}, tau={s['tau']:g})" for s in settings)
+        return f"Run({self.title}: {scenes} scenes at {claims or 'no noise'})"
 
     @property
     def title(self) -> str:
@@ -38,51 +49,42 @@ class Run:
 
     @property
     def noise(self) -> str:
-        """The noise's name, a key of `segcertify.evaluation.noises.NOISES` or a function's."""
+        """The noise's name (`segcertify.noise.names`), or that of the function that made it, with brackets."""
         return str(self.configuration["noise"])
 
     @cached_property
     def rows(self) -> list[Row]:
-        """A row for each setting."""
+        """The scores of the base model and of each setting."""
         return summarize(self.records, self.configuration["categories"])
 
-    def results(self) -> Table:
-        """The table of all settings."""
+    @cached_property
+    def attacked_rows(self) -> list[AttackedRow]:
+        """The scores under attack at each radius, beside what is certified; none if nothing was attacked."""
+        return attacked_rows(self.records, self.rows, self.configuration["categories"])
+
+    def table(self) -> Table:
+        """All settings."""
         return results_table(self.rows, title=self.title, alpha=self.configuration["alpha"])
 
-    def classes(self) -> Table:
-        """The table of all classes."""
+    def class_table(self) -> Table:
+        """All classes."""
         return class_table(self.rows, self.configuration["classes"], title=f"By class, pooled: {self.title}")
 
-    def categories(self) -> Table | None:
-        """The table of all categories, of clouds that have them."""
-        if not self.rows[0].categories:
-            return None
-        return category_table(self.rows, title=f"By category: {self.title}")
+    def category_table(self) -> Table | None:
+        """All categories of clouds; None where there are none."""
+        return category_table(self.rows, title=f"By category: {self.title}") if self.rows[0].categories else None
 
-    @cached_property
-    def standings(self) -> list[Standing]:
-        """What attacks left at each radius, beside what is certified; none if nothing was attacked."""
-        return standings(self.records, self.rows, self.configuration["categories"])
-
-    def attacked(self) -> Table | None:
-        """The table of all radii that were attacked, if any."""
-        if not self.standings:
+    def attacked_table(self) -> Table | None:
+        """All radii that were attacked; None if none was."""
+        if not self.attacked_rows:
             return None
-        return attacked_table(
-            self.standings,
-            title=f"Under attack: {self.title}",
-            alpha=self.configuration["alpha"],
-            attack=self.configuration["attack"],
-        )
+        alpha, attack = self.configuration["alpha"], self.configuration["attack"]
+        return attacked_table(self.attacked_rows, title=f"Under attack: {self.title}", alpha=alpha, attack=attack)
 
     def curves(self) -> list[Curve]:
         """Certified accuracy against the radius; none for a noise that only a function knows."""
-        if self.noise not in NOISES:
+        try:
+            noise = parse(self.noise)
+        except InputError:
             return []
-        return radius_curves(self.records, noise=NOISES[self.noise], alpha=self.configuration["alpha"])
-
-
-def read_run(folder: str | os.PathLike[str]) -> Run:
-    """The evaluation in a folder."""
-    return Run(configuration_of(folder), tuple(read_records(Path(folder) / "records.jsonl")))
+        return radius_curves(self.records, noise=noise, alpha=self.configuration["alpha"])

@@ -1,4 +1,4 @@
-"""Numbers over all scenes of an evaluation, one row for each setting."""
+"""Scores over all scenes of an evaluation, by setting: tables and curves."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from segcertify.certificate import radius_text
 from segcertify.certification import radius_table
 from segcertify.errors import InputError
 from segcertify.noise import Noise
-from segcertify.records import Record
+from segcertify.records import Record, grouped
 from segcertify.report.categories import Category, by_category, shape_scores
 from segcertify.report.table import Table
+from segcertify.stats.correction import PROCEDURES
 
 
 @dataclass(frozen=True)
 class Row:
-    """One setting over all scenes. Without noise (the base model) the setting is None throughout.
+    """The scores of one setting over all scenes. Of the base model, without noise, the setting is None throughout.
 
-    ``abstained`` is a share of the valid components, ``abstained_all`` of all;
-    ``class_accuracy`` and ``class_abstained`` are shares of each class's; times
-    are seconds a scene. Clouds have ``categories``, where these are known.
+    ``abstained`` is a share of the valid components, ``abstained_all`` of all
+    components; ``class_accuracy`` and ``class_abstained`` are shares of each class;
+    times are seconds per scene. Clouds have ``categories``, where these are known.
     """
 
     sigma: float | None
@@ -54,27 +55,34 @@ class Row:
 
     @property
     def test(self) -> str:
-        """How its certificates were made, of whatever noise."""
+        """The setting without the noise, in words."""
         return f"n={self.n}, tau={self.tau:g}, {self.correction}"
+
+    @property
+    def lower_bound(self) -> bool:
+        """Whether the certificates are a lower bound under attack: those of a false discovery rate are not."""
+        return self.correction in PROCEDURES and PROCEDURES[self.correction].guarantee == "fwer"
+
+
+def sure(scenes: int, alpha: float) -> str:
+    """The probability at which the claims of all scenes hold together, for a note."""
+    return f"{max(0.0, 1 - scenes * alpha):g}"
 
 
 def summarize(records: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> list[Row]:
-    """A row for the base model and one for each (sigma, n, tau, correction), in the order of the records.
+    """The scores of the base model and of each (sigma, n, tau, correction), in the order of the records.
 
     ``categories`` are the classes that clouds of each category have.
     """
-    groups: dict[tuple[object, ...], list[Record]] = {}
-    for record in records:
-        if record.kind in ("base", "certified"):
-            key = (record.sigma, record.n, record.tau, record.correction)
-            groups.setdefault(key, []).append(record)
+    scored = (record for record in records if record.kind in ("base", "certified"))
+    groups = grouped(scored, lambda record: (record.sigma, record.n, record.tau, record.correction))
     if not groups:
         raise InputError("no records to summarize: the evaluation has finished no scene yet")
     return [row_of(group, categories) for group in groups.values()]
 
 
 def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> Row:
-    """One setting's records, a row."""
+    """The scores of one setting's records."""
     matrices = [metrics.from_plain(record.confusion or {}) for record in group]
     pooled = np.sum(matrices, axis=0)
     first = group[0]
@@ -125,7 +133,7 @@ def results_table(rows: Sequence[Row], *, title: str, alpha: float) -> Table:
     scenes = rows[0].scenes
     notes = (
         f"{scenes} scenes, alpha = {alpha:g} for each: a row's certificates hold for all scenes together with "
-        f"probability at least {max(0.0, 1 - scenes * alpha):g}.",
+        f"probability at least {sure(scenes, alpha)}.",
         "An abstention counts as wrong. Of the IoUs only the worst case is a lower bound under attack.",
         *([SHAPE_NOTE] if shapes else []),
         "Sampling time is each n's share of one run at the largest n of its sigma. Each row is a claim of its own.",
@@ -165,7 +173,7 @@ def category_table(rows: Sequence[Row], *, title: str) -> Table:
 
 
 def class_table(rows: Sequence[Row], classes: Sequence[str], *, title: str) -> Table:
-    """Pooled IoU, accuracy and abstention of each class that occurs, three columns for each setting."""
+    """Pooled IoU, accuracy and abstention of each class that occurs, under each setting."""
     columns = ("IoU", "right", "abstained")
     heads = ("class", *(f"{row.label}: {column}" for row in rows for column in columns))
     values = [column for row in rows for column in (row.iou, row.class_accuracy, row.class_abstained)]
@@ -197,10 +205,8 @@ def radius_curves(records: Sequence[Record], *, noise: Callable[[float], Noise],
 
     ``noise`` makes the noise of a sigma.
     """
-    groups: dict[tuple[float, int], list[Record]] = {}
-    for record in records:
-        if record.kind == "radius" and record.sigma is not None and record.n is not None:
-            groups.setdefault((record.sigma, record.n), []).append(record)
+    counted = (record for record in records if record.kind == "radius")
+    groups = grouped(counted, lambda record: (record.sigma or 0.0, record.n or 0))
     curves = []
     for (sigma, n), group in groups.items():
         drawn = noise(sigma)

@@ -24,6 +24,8 @@ class Table:
         lines += [_row([cell.replace("|", "\\|") for cell in row]) for row in self.rows]
         return "\n".join([*lines, "", *(f"- {note}" for note in self.notes)]).rstrip() + "\n"
 
+    __str__ = markdown
+
     def latex(self) -> str:
         """A booktabs table."""
         columns = "l" + "r" * (len(self.heads) - 1)

@@ -36,7 +36,7 @@ from segcertify.storage import archive
 CLAIM = SETTINGS[0]
 """What is certified: sigma = 0.25, n = 100, tau = 0.75, as in the paper's Figure 1."""
 
-RADIUS = float(Gaussian(CLAIM.sigma).radius(CLAIM.tau))
+RADIUS = Gaussian(CLAIM.sigma).radius(CLAIM.tau)
 LICENCES = {
     "pets": "Oxford-IIIT Pet (Parkhi et al. 2012), CC BY-SA 4.0",
     "camvid": "CamVid (Brostow et al. 2009), for research use",

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from segcertify.arrays import FloatArray
 from segcertify.errors import require_positive
-from segcertify.noise.base import Probability, Stream, Tensor, above_half, concise, require_norm, round_down
+from segcertify.noise.base import P, Stream, Tensor, above_half, concise, require_norm, round_down
 from segcertify.noise.rotation import rotation_matrix, turn, turned_vectors
 
 CAVEAT = "proves nothing: 3-D rotations do not add up"
@@ -39,10 +38,10 @@ class UnprovenAxisAngle:
         """Not a distance between rotations."""
         return "axis-angle"
 
-    def radius(self, p: Probability, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> FloatArray:
+    def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
         """What the paper claims, sigma Phi^-1(p) in the norm of the vector; it is not proved, and not true."""
         require_norm(self, norm)
-        return round_down(self.sigma * special.ndtri(above_half(p)))
+        return round_down(self.sigma * special.ndtri(above_half(p)), p)
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
         """Copies of x, each turned about and by a vector of its own."""

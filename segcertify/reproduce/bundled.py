@@ -16,7 +16,7 @@ from segcertify.data import DataSet
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
 from segcertify.models import Card, PartSegmenter, bundled, card_of, load
-from segcertify.report.run import read_run
+from segcertify.report.run import Run
 from segcertify.report.table import Table
 from segcertify.reproduce import bundled_clouds
 from segcertify.sampling.draws import require_device
@@ -97,7 +97,7 @@ def _images(
         )  # fmt: skip
         rows = [
             {key: getattr(row, key) for key in ("sigma", "n", "tau", "radius", *NUMBERS)}
-            for row in read_run(folder).rows
+            for row in Run.load(folder).rows
         ]
         results.append({"model": shown, "trained on": card.data, "objective": card.objective, "rows": rows})
     return {

@@ -17,7 +17,7 @@ from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
 from segcertify.models import PartSegmenter, card_of
 from segcertify.report.categories import Category
-from segcertify.report.run import read_run
+from segcertify.report.run import Run
 from segcertify.report.summary import Row, category_table, results_table
 from segcertify.report.table import Table
 from segcertify.reproduce.axis_angle import CAVEAT
@@ -107,7 +107,7 @@ def _evaluated(
         model, data, out=folder, settings=trial.settings, noise=trial.noise, n0=trial.n0, alpha=trial.alpha, seed=seed,
         device=device, name=name, save_pictures=pictures, progress=progress,
     )  # fmt: skip
-    rows = [_plain(row) for row in read_run(folder).rows]
+    rows = [_plain(row) for row in Run.load(folder).rows]
     setting = {key: getattr(trial, key) for key in ("clouds", "noise", "n0", "alpha")}
     return setting | {"data": data.name, "scenes": len(data), "rows": rows}
 

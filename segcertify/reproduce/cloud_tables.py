@@ -15,7 +15,7 @@ from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
 from segcertify.noise import Noise
 from segcertify.report.categories import shape_scores
-from segcertify.report.run import read_run
+from segcertify.report.run import Run
 from segcertify.report.summary import Row
 from segcertify.report.table import Table
 from segcertify.reproduce.axis_angle import CAVEAT, UnprovenAxisAngle
@@ -152,7 +152,7 @@ def reproduce_clouds(
                 precision=precision,
                 progress=progress,
             )
-            for row in read_run(folder).rows:
+            for row in Run.load(folder).rows:
                 key = (name, noise, setting_of(row))
                 ours[key] = (ours[key][0] if key in ours else row, row)  # with Holm, and with the last correction
     return _beside(table, ours, sets)

@@ -13,7 +13,7 @@ from segcertify.certificate import radius_text
 from segcertify.data import DataSet
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
-from segcertify.report.run import read_run
+from segcertify.report.run import Run
 from segcertify.report.summary import Row
 from segcertify.report.table import Table
 from segcertify.sampling.segmenter import Segmenter
@@ -144,7 +144,7 @@ def reproduce(
                 precision=precision,
                 progress=progress,
             )
-            ours |= _by_setting(read_run(folder).rows, scale, kind)
+            ours |= _by_setting(Run.load(folder).rows, scale, kind)
     shown = [row for row in table.rows if row.scale in (scales or table.scales)]
     return _beside(table, shown, ours, data)
 

@@ -24,7 +24,7 @@ from segcertify.models import load as load_model
 from segcertify.models import new, start_from
 from segcertify.models.families import with_weights
 from segcertify.models.initial_weights import described
-from segcertify.report.run import read_run
+from segcertify.report.run import Run
 from segcertify.report.summary import Row
 from segcertify.reproduce.training_results import Fold, Result, Results
 from segcertify.training import Recipe, train
@@ -243,7 +243,7 @@ class _Work:
                 name=f"{contender.name} at scale {scale}",
                 progress=self.progress,
             )
-            base, *certified = (_result(row, contender, scale) for row in read_run(folder).rows)
+            base, *certified = (_result(row, contender, scale) for row in Run.load(folder).rows)
             results += certified if number else [base, *certified]
             found = f"certified accuracy {certified[0].accuracy:.4f}, {base.accuracy:.4f} without smoothing"
             self.say(f"{contender.name}, scale {scale}, sigma {sigma:g}: {found}")

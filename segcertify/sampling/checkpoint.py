@@ -13,6 +13,7 @@ from segcertify.arrays import Array
 from segcertify.errors import InputError, require_finite
 from segcertify.sampling.streams import Phase
 from segcertify.storage import archive
+from segcertify.storage.atomic import require_writable
 from segcertify.storage.interruption import interruption
 from segcertify.votes import same_answers
 
@@ -45,7 +46,7 @@ class Checkpoint:
         fingerprint: Sequence[float] = (),
         every: float,
     ) -> None:
-        self._path = None if path is None else archive.require_writable(path)
+        self._path = None if path is None else require_writable(path)
         self._run = dict(run)
         self._fingerprint = list(fingerprint)
         self._every = require_finite("checkpoint_every", every)

@@ -27,7 +27,7 @@ from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.streams import Phase
 from segcertify.stats.correction import Correction, procedure
 from segcertify.stats.planning import require_certifiable
-from segcertify.storage.archive import require_writable
+from segcertify.storage.atomic import require_writable
 from segcertify.votes import Votes, require_mask
 
 Path = str | os.PathLike[str]

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from segcertify.arrays import BoolArray, FloatArray, Histogram
-from segcertify.errors import InputError, require_integer
+from segcertify.errors import InputError, require_integer, unknown
 
 Correction = Callable[[Histogram, FloatArray, float], int]
 Guarantee = Literal["fwer", "k-fwer", "fdr", "custom"]
@@ -127,7 +127,7 @@ def procedure(correction: str | Correction, *, k: int | None = None, b: int | No
     if callable(correction):
         return _custom(correction)
     if not isinstance(correction, str) or correction not in PROCEDURES:
-        raise InputError(f"unknown correction {correction!r}: use one of {', '.join(NAMES)}, or a function")
+        raise unknown("correction", correction, NAMES, forms=(*NAMES, "a function"))
     return PROCEDURES[correction]
 
 

@@ -1,1 +1,1 @@
-"""Files that appear whole or not at all, and work that stops at a good place."""
+"""Files that appear whole or not at all, runs that are not mixed up, and work that stops between two steps."""

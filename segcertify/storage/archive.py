@@ -17,38 +17,17 @@ from safetensors.numpy import save
 
 from segcertify.arrays import Array
 from segcertify.errors import InputError
+from segcertify.storage import atomic
 
 
 def write(
     path: str | os.PathLike[str], *, kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> None:
     """Write arrays and a header of plain values to one file, atomically."""
-    path = require_writable(path)
     about = {"format": f"segcertify.{kind}", "version": version, "header": dict(header)}
     metadata = {"segcertify": json.dumps(about)}  # a single entry: the order of several would differ from run to run
     content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, metadata)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def require_writable(path: str | os.PathLike[str]) -> Path:
-    """The path, its folder made, if a file can be written there: to be asked before long work."""
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
-    if path.is_dir():
-        raise InputError(f"cannot write {path}: it is a folder")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"cannot write {path}: no permission for its folder")
-    return path
+    atomic.write_bytes(path, content)
 
 
 def read(path: str | os.PathLike[str], *, kind: str, version: int) -> tuple[dict[str, Any], dict[str, Array]]:

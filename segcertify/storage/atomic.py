@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their place under another name, then renamed."""
+"""Files that appear whole or not at all: written beside the path under another name, then renamed."""
 
 from __future__ import annotations
 

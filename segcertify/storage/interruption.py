@@ -1,4 +1,4 @@
-"""Interruption: work that is asked to stop comes to a good place first, where its state can be saved."""
+"""Interruption: work that is asked to stop finishes its step first, so that its state can be saved."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ STOPS: dict[int, Callable[[], BaseException]] = {
     signal.SIGINT: KeyboardInterrupt,
     signal.SIGTERM: lambda: SystemExit(128 + signal.SIGTERM),
 }
-"""What Ctrl-C and a cluster's wish to end a job raise, once there is time for it."""
+"""What is raised, once the step is finished: Ctrl-C sends SIGINT, a cluster that ends a job SIGTERM."""
 
 USUAL = (signal.default_int_handler, signal.SIG_DFL)
 
 
 @contextmanager
 def interruption() -> Iterator[Callable[[], BaseException | None]]:
-    """A function that gives what to raise, if a signal asked to stop; at the end it is raised, if it was not before.
+    """Gives a function that returns what to raise if a signal asked to stop, else None.
 
-    A second signal does what it always does. Signals that a caller handles or ignores stay so; outside the main
-    thread, where Python has none, nothing asks.
+    If it was not raised by the end of the block, it is raised there. A second signal acts at once, as usual.
+    Signals that the caller handles or ignores are left alone. Outside the main thread Python delivers no signals.
     """
     asked: list[BaseException] = []
     usual: dict[int, Any] = {}

@@ -70,5 +70,5 @@ def test_nothing_valid_is_no_loss():
 
 
 def test_unknown_losses():
-    with pytest.raises(InputError, match="unknown loss 'mse' for an attack: use cross-entropy, segpgd, cospgd"):
+    with pytest.raises(InputError, match="unknown loss 'mse' for an attack: use cross-entropy, segpgd or cospgd"):
         require_loss("mse")

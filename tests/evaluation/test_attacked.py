@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 from dataclasses import asdict, dataclass, replace
 from types import SimpleNamespace
 from typing import ClassVar
@@ -21,14 +20,14 @@ from segcertify.evaluation import AttackSettings, Setting, evaluate
 from segcertify.evaluation.attacked import Assault
 from segcertify.records import read_records
 from segcertify.report.figures import attacked_figure
-from segcertify.report.run import read_run
+from segcertify.report.run import Run
 
 DISTANCE = np.array([-0.3, -0.3, 0.5, 0.5, 0.5, 1.4, 1.4, 1.4, 2.5, 2.5, -3.0, 0.5], np.float32).reshape(3, 4)
 """How far, in l2, an image of mean 1/2 is from where each pixel's label turns from 1 to 0."""
 TARGET = np.array([1] * 10 + [0, 1]).reshape(3, 4)
 VALID = np.array([True] * 11 + [False]).reshape(3, 4)
 SETTING = Setting(0.25, 100, 0.75)
-PROVED = float(sc.Gaussian(0.25).radius(0.75))
+PROVED = sc.Gaussian(0.25).radius(0.75)
 RADII = (PROVED, 1.0, 2.0)
 RIGHT = {0.0: 9, PROVED: 9, 1.0: 6, 2.0: 3}
 """Of 11 valid pixels: those with target 1 that are farther from turning than R, and the one with target 0."""
@@ -87,17 +86,17 @@ def attacked(tmp_path_factory):
     """The records and the folder of a run with everything."""
     out = tmp_path_factory.mktemp("attacked") / "run"
     attacker = AttackSettings("segpgd", RADII, steps=20, smoothed=81)
-    return evaluate(mean_model, images(), out=out, settings=[SETTING], attack=attacker, seed=3), out
+    return evaluate(mean_model, images(), out=out, settings=[SETTING], attack=attacker, seed=3).records, out
 
 
 @pytest.mark.parametrize("loss", ["cross-entropy", "segpgd", "cospgd"])
 def test_the_base_models_accuracy_is_the_one_known(tmp_path, loss):
     records = evaluate(
         mean_model, images(), out=tmp_path, settings=[], attack=AttackSettings(loss, RADII[::-1], steps=20)
-    )
+    ).records
     assert [record.kind for record in records] == ["base", "attacked", "attacked", "attacked"] * 3
     assert right_by_radius(records) == {radius: 3 * RIGHT[radius] for radius in RADII}
-    assert read_records(tmp_path / "records.jsonl") == records
+    assert read_records(tmp_path / "records.jsonl") == list(records)
 
 
 @pytest.mark.statistical
@@ -110,12 +109,12 @@ def test_the_smoothed_models_accuracy_is_the_one_known(attacked):
 
 def test_what_is_certified_is_not_above_what_attacks_left(attacked):
     records, out = attacked
-    for standing in read_run(out).standings:
-        if standing.certified is None:
-            assert standing.radius > PROVED
+    for row in Run.load(out).attacked_rows:
+        if row.certified is None:
+            assert row.radius > PROVED
             continue
-        assert 0 < standing.certified.accuracy <= standing.smoothed.accuracy
-        assert 0 < standing.certified.miou_worst_case <= standing.smoothed.miou_worst_case
+        assert 0 < row.certified.accuracy <= row.smoothed.accuracy
+        assert 0 < row.certified.miou_worst_case <= row.smoothed.miou_worst_case
     assert len(records) == 3 * (1 + 3 + 4 + 1 + 1)
 
 
@@ -124,9 +123,8 @@ def test_default_radii(tmp_path):
     out = tmp_path / "run"
     evaluate(mean_model, images().limit(1), out=out, settings=settings, attack=AttackSettings(steps=1))
     stored = json.loads((out / "config.json").read_text())["attack"]
-    larger = float(sc.Gaussian(0.5).radius(0.75))
+    larger = sc.Gaussian(0.5).radius(0.75)
     assert stored == asdict(AttackSettings(steps=1)) | {"radii": [PROVED, larger, 2 * larger, 4 * larger]}
-    assert AttackSettings().against([2.0], "angle").radii == (2.0, math.pi)
 
 
 def test_an_input_found_within_a_smaller_radius_counts_at_larger_ones(tmp_path, monkeypatch):
@@ -136,8 +134,8 @@ def test_an_input_found_within_a_smaller_radius_counts_at_larger_ones(tmp_path, 
         return SimpleNamespace(x=x - (threat.radius == 0.6) * 0.6 / 6)
 
     monkeypatch.setattr("segcertify.evaluation.attacked.ascend", lazy)
-    records = evaluate(mean_model, images(), out=tmp_path, settings=[], attack=AttackSettings(radii=(0.6, 1.0, 2.0)))
-    assert right_by_radius(records) == {0.6: 18, 1.0: 18, 2.0: 18}
+    run = evaluate(mean_model, images(), out=tmp_path, settings=[], attack=AttackSettings(radii=(0.6, 1.0, 2.0)))
+    assert right_by_radius(run.records) == {0.6: 18, 1.0: 18, 2.0: 18}
 
 
 def test_a_clouds_normals_are_left_alone_and_its_coordinates_have_no_box(tmp_path):
@@ -151,11 +149,11 @@ def test_a_clouds_normals_are_left_alone_and_its_coordinates_have_no_box(tmp_pat
         return torch.stack([-score, score], 1)
 
     data = scenes(GivenClouds, Scene("a", x, TARGET.flatten(), VALID.flatten()))
-    records = evaluate(model, data, out=tmp_path, settings=[], attack=AttackSettings(radii=RADII, steps=20))
-    assert right_by_radius(records) == {radius: RIGHT[radius] for radius in RADII}
+    run = evaluate(model, data, out=tmp_path, settings=[], attack=AttackSettings(radii=RADII, steps=20))
+    assert right_by_radius(run.records) == {radius: RIGHT[radius] for radius in RADII}
 
 
-@pytest.mark.parametrize("noise", ["rotation", "z-rotation"])
+@pytest.mark.parametrize("noise", ["rotation", "rotation:z"])
 def test_rotations_turn_the_points_that_are_near_enough(tmp_path, noise):
     """Points in the plane at angles of 0.1 to 1.2, right while their y is positive."""
     angles = np.linspace(0.1, 1.2, 12)
@@ -166,8 +164,8 @@ def test_rotations_turn_the_points_that_are_near_enough(tmp_path, noise):
 
     data = scenes(GivenClouds, Scene("a", x, np.ones(12, int), np.ones(12, bool)))
     attacker = AttackSettings(radii=(0.25, 0.55, 0.95), steps=20, restarts=2)
-    records = evaluate(model, data, out=tmp_path / "run", settings=[], noise=noise, attack=attacker)
-    assert right_by_radius(records) == {0.25: 10, 0.55: 7, 0.95: 3}
+    run = evaluate(model, data, out=tmp_path / "run", settings=[], noise=noise, attack=attacker)
+    assert right_by_radius(run.records) == {0.25: 10, 0.55: 7, 0.95: 3}
 
 
 def test_killed_in_an_attack_it_resumes_to_the_same_records(attacked, tmp_path):
@@ -186,7 +184,7 @@ def test_killed_in_an_attack_it_resumes_to_the_same_records(attacked, tmp_path):
         evaluate(dying, images(), **arguments)
     done = len(read_records(tmp_path / "records.jsonl"))
     assert 0 < done < len(whole)
-    assert without_times(evaluate(dying, images(), **arguments)) == without_times(whole)
+    assert without_times(evaluate(dying, images(), **arguments).records) == without_times(whole)
 
 
 def test_other_attacks_are_refused_and_older_runs_go_on(tmp_path):
@@ -199,7 +197,7 @@ def test_other_attacks_are_refused_and_older_runs_go_on(tmp_path):
     first = run("attacked", attacker)
     assert run("attacked", attacker) == first
     for other in (None, replace(attacker, steps=3), replace(attacker, radii=(2.0,)), replace(attacker, loss="cospgd")):
-        with pytest.raises(sc.InputError, match="holds another evaluation: its attack is"):
+        with pytest.raises(sc.InputError, match="belongs to another run: its attack"):
             run("attacked", other)
     first = run("plain", None)
     config = tmp_path / "plain" / "config.json"
@@ -207,7 +205,7 @@ def test_other_attacks_are_refused_and_older_runs_go_on(tmp_path):
     del stored["attack"]
     config.write_text(json.dumps(stored))
     assert run("plain", None) == first
-    assert read_run(tmp_path / "plain").attacked() is None
+    assert Run.load(tmp_path / "plain").attacked_table() is None
     with pytest.raises(sc.InputError, match="its attack is None"):
         run("plain", attacker)
 
@@ -219,22 +217,6 @@ def test_the_progress_bar_counts_what_is_done(attacked):
     assault = Assault(AttackSettings("segpgd", RADII, 20, 2, 30), noises[0.25], noises, 2, 0, None, torch.device("cpu"))
     assert len(assault.records(mean_model, images()[0], base, done.append)) == assault.per_scene == 7
     assert sum(done) == assault.work
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"loss": "hinge"}, "unknown loss 'hinge' for an attack: use cross-entropy, segpgd, cospgd"),
-        ({"radii": (-1.0,)}, "the radius of an attack must be positive, but got -1.0"),
-        ({"radii": (1.0, 1.0)}, "must all be different"),
-        ({"steps": 0}, "the steps of an attack must be an integer not less than 1"),
-        ({"restarts": 0}, "the restarts of an attack must be"),
-        ({"smoothed": -1}, "smoothed must be an integer not less than 0"),
-    ],
-)
-def test_bad_attackers(arguments, message):
-    with pytest.raises(sc.InputError, match=message):
-        AttackSettings(**arguments)
 
 
 @dataclass(frozen=True)
@@ -268,7 +250,7 @@ def test_no_rotation_is_beyond_pi(tmp_path):
 
 
 def test_the_table(attacked):
-    table = read_run(attacked[1]).attacked()
+    table = Run.load(attacked[1]).attacked_table()
     lines = list(csv.DictReader(io.StringIO(table.csv())))
     assert [line["R"] for line in lines] == ["0", "0.1686", "1", "2"]
     assert [line["base accuracy"] for line in lines] == ["0.8182", "0.8182", "0.5455", "0.2727"]
@@ -285,8 +267,8 @@ def test_the_table(attacked):
 
 
 def test_the_figure(attacked, tmp_path):
-    run = read_run(attacked[1])
-    figure = attacked_figure(run.standings, run.curves(), run.rows, title="a")
+    run = Run.load(attacked[1])
+    figure = attacked_figure(run.attacked_rows, run.curves(), run.rows, title="a")
     lines = {line.get_label(): line for line in figure.axes[0].lines}
     accuracy = [right / 11 for right in RIGHT.values()]
     for label in ("base model under attack", "sigma = 0.25: smoothed model under attack"):

@@ -15,8 +15,9 @@ from segcertify import metrics
 from segcertify.data import load
 from segcertify.evaluation import Setting, evaluate
 from segcertify.metrics.shapenet import CATEGORIES
+from segcertify.noise import name_of, parse
 from segcertify.records import read_records
-from segcertify.report.run import read_run
+from segcertify.report.run import Run
 
 SETTINGS = [Setting(0.1, 60, 0.75), Setting(0.2, 120, 0.9)]
 
@@ -43,10 +44,10 @@ def shapes(tmp_path):
 
 
 def test_records_are_what_single_calls_give(shapes, tmp_path):
-    records = evaluate(Parts(), shapes, out=tmp_path / "run", settings=SETTINGS, seed=3)
+    records = evaluate(Parts(), shapes, out=tmp_path / "run", settings=SETTINGS, seed=3).records
     assert len(records) == 5 * (1 + 2 + 2)
     assert [r.category for r in records[::5]] == ["Airplane", "Airplane", "Mug", "Mug", "Table"]
-    assert read_records(tmp_path / "run" / "records.jsonl") == records
+    assert read_records(tmp_path / "run" / "records.jsonl") == list(records)
     for scene in shapes:
         model = Parts(scene.category)
         for setting in SETTINGS:
@@ -61,37 +62,44 @@ def test_records_are_what_single_calls_give(shapes, tmp_path):
 
 def test_images_have_no_category(tmp_path):
     scenes = load(f"pets:{trees.pets(tmp_path / 'pets', count=1)}")
-    records = evaluate(lambda batch: batch, scenes, out=tmp_path / "run", settings=SETTINGS[:1])
+    records = evaluate(lambda batch: batch, scenes, out=tmp_path / "run", settings=SETTINGS[:1]).records
     assert {r.category for r in records} == {None}
     assert "category" not in (tmp_path / "run" / "records.jsonl").read_text()
-    assert read_run(tmp_path / "run").categories() is None
+    assert Run.load(tmp_path / "run").category_table() is None
+
+
+def laplace(sigma):
+    """A function whose name is also that of a noise."""
+    return sc.Laplace(sigma)
 
 
 @pytest.mark.parametrize(
     ("noise", "expected"),
     [
         ("rotation", sc.Rotation(0.1)),
-        ("y-rotation", sc.AxisRotation(0.1, "y")),
+        ("rotation:y", sc.AxisRotation(0.1, "y")),
+        ("gaussian?channels=0&axis=1", sc.Gaussian(0.1, (0,), 1)),
+        (parse("rotation:1,1,0"), sc.AxisRotation(0.1, (1, 1, 0))),
         (sc.Laplace, sc.Laplace(0.1)),
+        (laplace, sc.Laplace(0.1)),
     ],
-    ids=["rotation", "y-rotation", "a function"],
+    ids=["rotation", "about an axis", "channels", "a name", "a class", "a function"],
 )
 def test_other_noises(shapes, tmp_path, noise, expected):
     scenes = shapes.limit(1)
     settings = [Setting(0.1, 100, 0.8)]
-    records = evaluate(
-        Parts(), scenes, out=tmp_path / "run", settings=settings, noise=noise, corrections=["bonferroni"]
-    )
+    run = evaluate(Parts(), scenes, out=tmp_path / "run", settings=settings, noise=noise, corrections=["bonferroni"])
+    records = run.records
     votes = sc.sample(Parts("Airplane"), scenes[0].x, noise=expected, n=100, input_id=scenes[0].id)
     certificate = sc.certify_votes(votes, tau=0.8, alpha=0.001, correction="bonferroni")
-    assert records[-1].radius == certificate.radius == float(expected.radius(0.8))
+    assert records[-1].radius == certificate.radius == expected.radius(0.8)
     assert records[-1].abstained == certificate.abstained.sum() < 64
-    run = read_run(tmp_path / "run")
-    assert run.title.endswith(f", {noise if isinstance(noise, str) else 'Laplace'} noise")
+    named = noise is not laplace
+    assert run.title.endswith(f", {name_of(expected) if named else 'laplace()'} noise")
     for curve in run.curves():  # Bonferroni at tau is the curve at R, in the noise's own norm
-        assert curve.norm == "angle"
+        assert curve.norm == expected.norm
         assert curve.certified(certificate.radius) == pytest.approx(run.rows[-1].accuracy)
-    assert len(run.curves()) == isinstance(noise, str)
+    assert len(run.curves()) == named
     with pytest.raises(sc.InputError, match="its noise is"):
         evaluate(Parts(), scenes, out=tmp_path / "run", settings=settings, corrections=["bonferroni"])
 
@@ -99,7 +107,7 @@ def test_other_noises(shapes, tmp_path, noise, expected):
 @pytest.mark.parametrize(
     ("noise", "sigma", "message"),
     [
-        ("laplace", 0.1, "unknown noise 'laplace': use gaussian, rotation, x-rotation"),
+        ("y-rotation", 0.1, "unknown noise 'y-rotation': did you mean 'rotation'.*Use gaussian, laplace, uniform"),
         ("rotation", 11.0, r"sigma in \[0.001, 10\]"),
     ],
 )
@@ -119,8 +127,8 @@ def test_pictures_and_pages_of_clouds(shapes, tmp_path):
 
 
 def test_reports_by_category_and_part(shapes, tmp_path):
-    records = evaluate(Parts(), shapes, out=tmp_path / "run", settings=SETTINGS)
-    run = read_run(tmp_path / "run")
+    records = evaluate(Parts(), shapes, out=tmp_path / "run", settings=SETTINGS).records
+    run = Run.load(tmp_path / "run")
     matrices = [metrics.from_plain(r.confusion) for r in records if r.sigma == 0.1 and r.kind == "certified"]
     ious = [
         metrics.shape_iou(m, CATEGORIES[c])
@@ -130,20 +138,20 @@ def test_reports_by_category_and_part(shapes, tmp_path):
     assert [(c.name, c.shapes) for c in row.categories] == [("Airplane", 2), ("Mug", 2), ("Table", 1)]
     assert row.categories[1].iou == pytest.approx(np.mean(ious[2:4]))
     assert row.categories[1].accuracy == metrics.accuracy(matrices[2] + matrices[3])
-    results = list(csv.DictReader(io.StringIO(run.results().csv())))
+    results = list(csv.DictReader(io.StringIO(run.table().csv())))
     shown = next(line for line in results if line["setting"].startswith("sigma=0.1"))
     assert shown["shape IoU"] == f"{np.mean(ious):.4f}"
     assert shown["shape IoU by category"] == f"{np.mean([np.mean(ious[:2]), np.mean(ious[2:4]), ious[4]]):.4f}"
     assert 0 < float(shown["shape IoU worst case"]) <= float(shown["shape IoU"])
     assert results[0]["shape IoU worst case"] == ""  # the base model
-    categories = list(csv.DictReader(io.StringIO(run.categories().csv())))
+    categories = list(csv.DictReader(io.StringIO(run.category_table().csv())))
     assert [line["category"] for line in categories] == ["Airplane", "Mug", "Table"] * 3
-    parts = list(csv.DictReader(io.StringIO(run.classes().csv())))
+    parts = list(csv.DictReader(io.StringIO(run.class_table().csv())))
     assert {line["class"].split()[0] for line in parts} == {"Airplane", "Mug", "Table"}  # no others
     handle = next(line for line in parts if line["class"] == "Mug handle")
     truth, right = sum(m[36].sum() for m in matrices), sum(m[36, 36] for m in matrices)
     assert handle["sigma=0.1, n=60, tau=0.75, holm: right"] == f"{right / truth:.4f}"
-    assert re.search(r"an abstained point belongs to no part", run.results().markdown())
+    assert re.search(r"an abstained point belongs to no part", run.table().markdown())
 
 
 def test_the_command_line_takes_the_noise(shapes, tmp_path, monkeypatch):
@@ -154,10 +162,10 @@ def test_the_command_line_takes_the_noise(shapes, tmp_path, monkeypatch):
     (tmp_path / "half_model.py").write_text("def make():\n    return lambda batch: (batch[..., 0] > 0).long()\n")
     monkeypatch.chdir(tmp_path)
     arguments = ["evaluate", "--model", "python:half_model:make", "--data", "shapenet:shapenet?points=64"]
-    arguments += ["--setting", "0.1,60,0.75", "--noise", "z-rotation", "--limit", "2", "--pictures", "--out", "run"]
+    arguments += ["--setting", "0.1,60,0.75", "--noise", "rotation:z", "--limit", "2", "--pictures", "--out", "run"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert "z-rotation noise" in result.output.replace("\n", " ")
+    assert "rotation:z noise" in result.output.replace("\n", " ")
     assert (tmp_path / "run" / "report" / "categories.csv").is_file()
     assert len(list((tmp_path / "run" / "certified").glob("*.html"))) == 2
 
@@ -168,4 +176,4 @@ def test_a_model_that_refuses_the_clouds_claims_no_folder(tmp_path):
     with pytest.raises(sc.InputError, match="takes clouds"):
         evaluate(model, sc.data.load("shapes:?count=1"), **settings)
     assert not (tmp_path / "run").exists()
-    assert len(evaluate(model, sc.data.load("shapes:?count=1&normals=true"), **settings)) == 1
+    assert len(evaluate(model, sc.data.load("shapes:?count=1&normals=true"), **settings).records) == 1

@@ -23,7 +23,7 @@ from segcertify.models import Ensemble, MultiScale, View
 from segcertify.models.wrappers.normalisation import Normalise
 from segcertify.records import read_records
 from segcertify.report.figures import radius_figure
-from segcertify.report.run import read_run
+from segcertify.report.run import Run
 
 SETTINGS = [Setting(0.1, 60, 0.75), Setting(0.1, 120, 0.9), Setting(0.3, 60, 0.75), Setting(0.3, 60, 0.95)]
 MODULE = """
@@ -70,7 +70,9 @@ def without_times(path):
 def test_records_are_what_single_calls_give(pets, tmp_path):
     data = load(f"pets:{pets}")
     corrections = ("holm", "bonferroni")
-    records = evaluate(brightness, data, out=tmp_path / "run", settings=SETTINGS, corrections=corrections, seed=3)
+    records = evaluate(
+        brightness, data, out=tmp_path / "run", settings=SETTINGS, corrections=corrections, seed=3
+    ).records
     assert len(records) == 5 * (1 + 2 + len(SETTINGS) * 2)
     for scene in data:
         for setting in SETTINGS:
@@ -93,14 +95,16 @@ def test_records_are_what_single_calls_give(pets, tmp_path):
 
 
 def test_an_n_that_certifies_nothing_is_recorded_as_full_abstention(pets, tmp_path):
-    records = evaluate(brightness, load(f"pets:{pets}").limit(1), out=tmp_path / "run", settings=[(0.1, 60, 0.95)])
-    [record] = [r for r in records if r.kind == "certified"]
+    run = evaluate(brightness, load(f"pets:{pets}").limit(1), out=tmp_path / "run", settings=[(0.1, 60, 0.95)])
+    [record] = [r for r in run.records if r.kind == "certified"]
     assert record.abstained == record.components
 
 
 def test_summary_and_curves(pets, tmp_path):
-    evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", settings=SETTINGS, corrections=("bonferroni",))
-    run = read_run(tmp_path / "run")
+    settings = {"settings": SETTINGS, "corrections": ("bonferroni",)}
+    run = evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", **settings)
+    assert run == Run.load(tmp_path / "run")
+    assert repr(run).startswith("Run(function on pets/trainval: 5 scenes at (sigma=0.1, n=60, tau=0.75), (sigma=0.1,")
     base, *rows = run.rows
     assert base.sigma is None
     assert 0.8 < base.accuracy < 0.95  # a tenth of the labels was made wrong
@@ -115,11 +119,11 @@ def test_summary_and_curves(pets, tmp_path):
         figure = radius_figure(run.curves(), run.rows, title="a", power=power)
         assert len(figure.axes[0].texts) == len({row.radius for row in rows})  # each radius labelled once
         figure.savefig(tmp_path / f"power{power}.png")
-    text = run.results().markdown()
+    text = run.table().markdown()
     assert "probability at least 0.995" in text
     assert "sigma=0.1, n=60, tau=0.75, bonferroni" in text
-    assert "cat" in run.classes().csv()
-    assert r"\toprule" in run.results().latex()
+    assert "cat" in run.class_table().csv()
+    assert r"\toprule" in run.table().latex()
 
 
 def test_a_model_of_other_classes_is_refused_before_anything_is_written(pets, tmp_path):
@@ -152,7 +156,7 @@ def test_a_second_run_resumes_and_other_settings_are_refused(pets, tmp_path):
         ({"precision": "bf16"}, "precision"),
     ]:
         arguments = {"settings": SETTINGS, "name": "m"} | changes
-        with pytest.raises(sc.InputError, match=f"holds another evaluation: its {name} is"):
+        with pytest.raises(sc.InputError, match=f"belongs to another run: its {name} is"):
             evaluate(counting, data, out=out, **arguments)
     with pytest.raises(sc.InputError, match="it is of other scenes"):
         evaluate(counting, data.limit(2), out=out, settings=SETTINGS, name="m")
@@ -192,7 +196,7 @@ def test_another_network_is_refused(pets, tmp_path, other):
     first = MultiScale(Stripes(0, 0.5), (0.75,)) if isinstance(other, MultiScale) else views()
     for model in (first, first):
         evaluate(model.eval(), data, out=tmp_path / "run", settings=SETTINGS[:1])
-    with pytest.raises(sc.InputError, match="it is of another network"):
+    with pytest.raises(sc.InputError, match="belongs to another run: it is of another network"):
         evaluate(other.eval(), data, out=tmp_path / "run", settings=SETTINGS[:1])
 
 
@@ -213,7 +217,7 @@ def test_a_damaged_configuration(pets, tmp_path, text):
     (tmp_path / "records.jsonl").write_text("")
     for use in (
         lambda: evaluate(brightness, load(f"pets:{pets}"), out=tmp_path, settings=SETTINGS[:1]),
-        lambda: read_run(tmp_path),
+        lambda: Run.load(tmp_path),
         lambda: audit_run(brightness, load(f"pets:{pets}"), tmp_path, n=10),
     ):
         with pytest.raises(sc.InputError, match=r"config\.json is no evaluation's configuration: use another folder"):
@@ -231,7 +235,7 @@ def test_names_that_differ_in_a_slash_or_are_not_unicode(tmp_path):
             file.parent.mkdir(parents=True, exist_ok=True)
             Image.new("RGB" if kind == "images" else "L", (8, 8)).save(file)
     run = {"settings": [(0.1, 60, 0.75)], "save_votes": True, "save_pictures": True}
-    records = evaluate(brightness, load(f"folder:{tmp_path / 'set'}"), out=tmp_path / "run", **run)
+    records = evaluate(brightness, load(f"folder:{tmp_path / 'set'}"), out=tmp_path / "run", **run).records
     assert {record.id for record in records} == set(names)
     assert {record.id for record in read_records(tmp_path / "run" / "records.jsonl")} == set(names)
     assert len(list((tmp_path / "run" / "votes").iterdir())) == 4

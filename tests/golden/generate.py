@@ -284,7 +284,7 @@ RUNS = {
     "image-gaussian": ("gaussian", ("0.2,80,0.75", "0.2,60,0.6", "0.125,60,0.9"), 20),
     "cloud-gaussian": ("gaussian", ("0.125,80,0.75",), 21),
     "cloud-rotation": ("rotation", ("0.25,80,0.75",), 22),
-    "cloud-z-rotation": ("z-rotation", ("0.25,80,0.75", "0.25,60,0.6"), 23),
+    "cloud-z-rotation": ("rotation:z", ("0.25,80,0.75", "0.25,60,0.6"), 23),
 }
 """Of each evaluation the noise, the settings and the seed."""
 

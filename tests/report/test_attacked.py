@@ -7,9 +7,9 @@ import pytest
 
 from segcertify import metrics
 from segcertify.records import Record
-from segcertify.report.attacked import attacked_table, standings
+from segcertify.report.attacked import attacked_rows, attacked_table
 from segcertify.report.figures import attacked_figure
-from segcertify.report.run import read_run
+from segcertify.report.run import Run
 from segcertify.report.summary import summarize
 
 
@@ -47,18 +47,18 @@ def rows():
 
 def test_claims_are_chosen_by_their_settings(rows):
     assert len(rows) == 6  # attacks are no settings
-    found = standings(RECORDS, rows, {})
+    found = attacked_rows(RECORDS, rows, {})
     assert [(s.radius, s.sigma) for s in found] == [(r, s) for r in (0, 0.2, 0.3, 0.9) for s in (0.25, 0.5)]
     assert [s.base.accuracy for s in found[::2]] == [0.9, 0.7, 0.5, 0.0]
     assert [s.certified and s.certified.accuracy for s in found[::2]] == [0.5, 0.5, 0.4, None]
     assert {s.certified for s in found[1::2]} == {None}  # a false discovery rate bounds nothing
     assert {s.smoothed for s in found[::2]} == {None}
     assert [s.smoothed.accuracy for s in found[1::2]] == [0.8, 0.8, 0.7, 0.4]
-    assert standings([RECORDS[0]], rows, {}) == []
+    assert attacked_rows([RECORDS[0]], rows, {}) == []
 
 
 def test_table_and_figure_of_two_sigmas(rows):
-    found = standings(RECORDS, rows, {})
+    found = attacked_rows(RECORDS, rows, {})
     table = attacked_table(found, title="t", alpha=0.001, attack=ATTACK)
     assert table.rows[2] == ("0.2", "0.25", "0.7000", "0.7000", "—", "—", "0.5000", "0.5000", "n=300, tau=0.75, holm")
     assert table.rows[3] == ("0.2", "0.5", "0.7000", "0.7000", "0.8000", "0.8000", "—", "—", "—")
@@ -72,7 +72,7 @@ def test_table_and_figure_of_two_sigmas(rows):
 
 def test_the_base_model_alone():
     records = [RECORDS[0], *RECORDS[1:4]]
-    found = standings(records, summarize(records, {}), {})
+    found = attacked_rows(records, summarize(records, {}), {})
     table = attacked_table(found, title="t", alpha=0.001, attack=ATTACK | {"smoothed": 0})
     assert table.heads[:4] == ("R", "sigma", "base accuracy", "base mIoU")
     assert table.rows[1] == ("0.2", "—", "0.7000", "0.7000", "—", "—", "—")
@@ -84,7 +84,7 @@ RUNS = sorted((Path(__file__).parents[2] / "docs" / "attacks-results" / "evaluat
 
 @pytest.mark.parametrize("run", [path.parent for path in RUNS], ids=lambda run: run.name)
 def test_committed_tables_are_what_the_records_give(run):
-    assert (run / "report" / "attacked.md").read_text(encoding="utf-8") == read_run(run).attacked().markdown()
+    assert (run / "report" / "attacked.md").read_text(encoding="utf-8") == Run.load(run).attacked_table().markdown()
 
 
 def test_the_bundled_models_were_attacked():

@@ -8,6 +8,7 @@ TABLE = Table("50 % of a_b", ("x", "y & z"), (("1", "a|b"), ("2", "{c}, d")), ("
 
 
 def test_markdown():
+    assert str(TABLE) == TABLE.markdown()
     assert TABLE.markdown().splitlines() == [
         "### 50 % of a_b", "", "| x | y & z |", "| --- | --- |", "| 1 | a\\|b |", "| 2 | {c}, d |", "", "- A note.",
     ]  # fmt: skip

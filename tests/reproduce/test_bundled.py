@@ -10,7 +10,7 @@ import trees
 from segcertify.data import load
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting
-from segcertify.report.run import read_run
+from segcertify.report.run import Run
 from segcertify.reproduce.bundled import FILE, PAGE, render, run
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def test_results_are_those_of_the_evaluations(out):
     assert [model["model"] for model in results["models"]] == ["pets", "pets-non-robust"]
     assert [model["objective"] for model in results["models"]] == ["consistency", "non-robust"]
     for model in results["models"]:
-        rows = read_run(out / "runs" / model["model"]).rows
+        rows = Run.load(out / "runs" / model["model"]).rows
         assert [row["accuracy"] for row in model["rows"]] == [row.accuracy for row in rows]
         assert [row["abstained_all"] for row in model["rows"]] == [row.abstained_all for row in rows]
         assert [row["n"] for row in model["rows"]] == [None, 60]

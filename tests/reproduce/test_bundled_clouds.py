@@ -15,7 +15,7 @@ from segcertify.evaluation import Setting
 from segcertify.metrics.shapenet import CATEGORIES
 from segcertify.models import PartSegmenter
 from segcertify.models import load as load_model
-from segcertify.report.run import read_run
+from segcertify.report.run import Run
 from segcertify.reproduce import bundled, bundled_clouds
 from segcertify.reproduce.bundled import FILE, PAGE, run
 from segcertify.reproduce.bundled_clouds import PICTURES, Trial, trials
@@ -61,7 +61,7 @@ def test_results_are_those_of_the_evaluations(out):
     assert (results["name"], results["runs"], results["sigma"]) == ("parts", 2, [0.25])
     assert "shapenet/train" in results["trained on"]
     for folder, trial in zip(FOLDERS, results["trials"], strict=True):
-        evaluation = read_run(out / "runs" / folder)
+        evaluation = Run.load(out / "runs" / folder)
         assert (evaluation.configuration["model"], evaluation.noise) == ("parts?runs=2", trial["noise"])
         for saved, row in zip(trial["rows"], evaluation.rows, strict=True):
             assert (saved["n"], saved["accuracy"], saved["abstained"]) == (row.n, row.accuracy, row.abstained)
@@ -107,7 +107,7 @@ def test_the_page_is_made_of_the_results_alone(out, tmp_path):
 
 
 def test_the_pictures_are_of_a_generated_shape(out):
-    assert read_run(out / "runs" / "picture").records[0].id == "Chair-000000"
+    assert Run.load(out / "runs" / "picture").records[0].id == "Chair-000000"
     assert (out / "certified.png").read_bytes().startswith(b"\x89PNG")
     assert "Chair-000000" in (out / "certified.html").read_text()
 

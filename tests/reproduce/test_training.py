@@ -102,7 +102,7 @@ def test_a_run_that_was_stopped_goes_on(camvid, tmp_path, monkeypatch):
     more = run(replace(comparison, objectives=("non-robust", "noise")), out=out, say=said.append)
     assert "noise-0.25: trained before" in said  # the comparison grew by a model
     assert len(more.rows) == 4
-    with pytest.raises(InputError, match="holds another evaluation: its settings"):
+    with pytest.raises(InputError, match="belongs to another run: its settings"):
         run(replace(comparison, claims=(Claim(60, 0.75),)), out=out)
 
 
@@ -110,7 +110,7 @@ def test_several_claims_and_the_scale_are_as_evaluate_has_them(camvid, tmp_path)
     from segcertify.data import load
     from segcertify.evaluation import evaluate
     from segcertify.models import load as load_model
-    from segcertify.report.run import read_run
+    from segcertify.report.run import Run
 
     comparison = replace(one_model(camvid), scales=("0.5",), claims=(Claim(50, 0.75), Claim(90, 0.9)))
     rows = run(comparison, out=tmp_path / "out").rows
@@ -120,7 +120,7 @@ def test_several_claims_and_the_scale_are_as_evaluate_has_them(camvid, tmp_path)
     evaluate(
         model, load(f"{camvid}?split=train&only=0006R0*"), out=folder, settings=[(0.25, 50, 0.75), (0.25, 90, 0.9)]
     )
-    theirs = read_run(folder).rows
+    theirs = Run.load(folder).rows
     assert [(row.accuracy, row.abstained) for row in rows] == [(row.accuracy, row.abstained) for row in theirs]
 
 

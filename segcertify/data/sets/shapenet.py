@@ -9,7 +9,7 @@ from pathlib import Path
 
 from segcertify.data.clouds.cloudset import NORMALS, POINTS, XYZ, Cloud, CloudSet, variant
 from segcertify.data.colours import part_colours
-from segcertify.errors import InputError
+from segcertify.errors import InputError, unknown
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 
 FOLDER = "shapenetcore_partanno_segmentation_benchmark_v0_normal"
@@ -78,7 +78,7 @@ def _require_categories(category: Sequence[str]) -> None:
         raise InputError(f"category must be a sequence of names such as [{category!r}], but got {category!r}")
     for name in category:
         if name not in CATEGORIES:
-            raise InputError(f"unknown category {name!r}: use {', '.join(CATEGORIES)}")
+            raise unknown("category", name, CATEGORIES)
 
 
 def _synsets(path: Path) -> dict[str, str]:

@@ -21,9 +21,9 @@ from segcertify.data.shapes.motorbike import motorbike
 from segcertify.data.shapes.pieces import Builder, Labels, seen
 from segcertify.data.shapes.road import car, skateboard
 from segcertify.data.shapes.worn import cap, earphone
-from segcertify.data.spec import CATEGORY, NORMALS, Option
-from segcertify.errors import InputError, require_integer
+from segcertify.errors import InputError, require_integer, unknown
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
+from segcertify.specs import FLAG, INTEGER, NAMES
 
 BUILDERS: dict[str, Builder] = {
     "Airplane": airplane,
@@ -49,13 +49,7 @@ STRETCH = 0.06
 """How much a shape is stretched along each axis: the standard deviation of the factor's logarithm."""
 TWO_SIDED = 0.3
 """The share of shapes whose normals point to either side, as about a third of the real ones do."""
-OPTIONS = {
-    "count": Option("count=NUMBER", int),
-    "seed": Option("seed=NUMBER", int),
-    "category": CATEGORY,
-    "normals": NORMALS,
-    "points": Option("points=NUMBER", int),
-}
+OPTIONS = {"count": INTEGER, "seed": INTEGER, "category": NAMES, "normals": FLAG, "points": INTEGER}
 """What a spec may say of these shapes: ``shapes:?count=160&seed=0&category=Chair,Table&normals=true``."""
 
 
@@ -162,4 +156,4 @@ def generate(category: str, rng: np.random.Generator, points: int = POINTS) -> t
 
 def _require_category(name: str) -> None:
     if name not in BUILDERS:
-        raise InputError(f"unknown category {name!r}: use {', '.join(BUILDERS)}")
+        raise unknown("category", name, BUILDERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import warnings
@@ -34,7 +35,7 @@ def load_onnx(path: str | os.PathLike[str], *, output: str | None = None) -> Ada
         session = runtime.InferenceSession(str(file), options, providers=providers)
     except Exception as error:
         raise InputError(f"cannot read {file} as an ONNX model: {first_line(error)}") from error
-    return adapt(OnnxProgram(session, output=output)).eval()
+    return adapt(OnnxProgram(session, output=output, digest=hashlib.sha256(file.read_bytes()).hexdigest()[:16])).eval()
 
 
 class OnnxProgram(nn.Module):
@@ -43,7 +44,7 @@ class OnnxProgram(nn.Module):
     A session whose batch axis is fixed runs in pieces of that size.
     """
 
-    def __init__(self, session: Any, *, output: str | None = None) -> None:
+    def __init__(self, session: Any, *, output: str | None = None, digest: str = "") -> None:
         super().__init__()
         inputs = session.get_inputs()
         if len(inputs) != 1:
@@ -53,10 +54,15 @@ class OnnxProgram(nn.Module):
                 f"an ONNX model must take floats, to which noise is added, but this takes {inputs[0].type}"
             )
         batch, *extent = inputs[0].shape
+        self.digest = digest
         self.session, self.input, self.dtype = session, inputs[0].name, TYPES[inputs[0].type]
         self.output = _choose([entry.name for entry in session.get_outputs()], output)
         self.extent = tuple(side if isinstance(side, int) else None for side in extent)
         self.size = batch if isinstance(batch, int) else None
+
+    def identity(self) -> dict[str, Any]:
+        """The digest of the file and the output: the weights are in neither parameters nor buffers."""
+        return {"file": self.digest, "output": self.output}
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         """The output for the batch, on the batch's device."""

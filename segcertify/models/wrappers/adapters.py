@@ -86,6 +86,10 @@ class Adapted(nn.Module):
         adapted.normalise = self.normalise
         return adapted
 
+    def identity(self) -> dict[str, Any]:
+        """Which entry of the model's output holds the scores, if one was chosen."""
+        return {} if self.output is None else {"output": self.output}
+
     def forward(self, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
         """The model's scores for the batch."""
         if self.normalise is not None:

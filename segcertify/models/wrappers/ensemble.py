@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -83,9 +84,9 @@ class Ensemble(nn.Module):
         size = [min(sides) for sides in zip(answers[0].shape[2:], batch.shape[2:], strict=True)]
         return torch.stack([_resized(answer, size) for answer in answers]).mean(0)
 
-    def extra_repr(self) -> str:
-        """The views."""
-        return f"views={self.views}"
+    def identity(self) -> dict[str, Any]:
+        """What decides its answers, beside the members."""
+        return {"views": [[view.scale, view.mirrored] for view in self.views]}
 
 
 def _resized(answer: torch.Tensor, size: list[int]) -> torch.Tensor:

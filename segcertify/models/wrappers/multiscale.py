@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -128,10 +128,9 @@ class MultiScale(nn.Module):
         assert total is not None
         return total
 
-    def extra_repr(self) -> str:
+    def identity(self) -> dict[str, Any]:
         """How the scores are combined."""
-        shown = f"scales={self.scales}, flip={self.flip}, tile={self.tile}"
-        return f"{shown}, combine={self.combine!r}, stride={self.stride}"
+        return {name: getattr(self, name) for name in ("scales", "flip", "tile", "combine", "stride")}
 
     def _log_scores(self, batch: torch.Tensor, scale: float, seeds: Sequence[int] | None) -> torch.Tensor:
         """Logarithms of one scale's scores, at the size of the resized image; over tiles, of their average."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -40,6 +41,6 @@ class Normalise(nn.Module):
             )
         return (batch - self.mean.to(batch)) / self.std.to(batch)
 
-    def extra_repr(self) -> str:
+    def identity(self) -> dict[str, Any]:
         """The two lists."""
-        return f"mean={self.mean.flatten().tolist()}, std={self.std.flatten().tolist()}"
+        return {"mean": self.mean.flatten().tolist(), "std": self.std.flatten().tolist()}

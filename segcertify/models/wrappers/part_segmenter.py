@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -71,9 +72,9 @@ class PartSegmenter(nn.Module):
         scores[:, list(CATEGORIES[self.category])] = own
         return scores
 
-    def extra_repr(self) -> str:
-        """The category and the number of runs."""
-        return f"category={self.category!r}, runs={self.runs}"
+    def identity(self) -> dict[str, Any]:
+        """What decides its answers, beside the network."""
+        return {"category": self.category, "runs": self.runs}
 
 
 def category_name(category: str | int) -> str:

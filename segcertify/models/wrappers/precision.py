@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -40,6 +41,10 @@ class Autocast(nn.Module):
     def given(self, category: str) -> Autocast:
         """The same for inputs of a category, if the model wants to know it."""
         return Autocast(given(self.model, category), self.dtype)
+
+    def identity(self) -> dict[str, Any]:
+        """The precision."""
+        return {"precision": next(name for name, dtype in PRECISIONS.items() if dtype == self.dtype)}
 
     def forward(self, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
         """The model's scores for the batch."""

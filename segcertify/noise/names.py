@@ -1,0 +1,133 @@
+"""The names of noises: one vocabulary for commands, run folders and tables, in the grammar of `segcertify.specs`.
+
+- ``gaussian``, ``laplace``, ``uniform``: on every entry
+- ``gaussian?channels=0,1,2&axis=1``: on some channels only
+- ``rotation``: in three dimensions, about any axis
+- ``rotation:z``, ``rotation:1,1,0``: about one axis
+- ``rotation?vectors=1``: of the first three columns only
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from scipy import special
+
+from segcertify.errors import InputError, unknown
+from segcertify.noise.base import Noise
+from segcertify.noise.gaussian import Gaussian
+from segcertify.noise.laplace import Laplace
+from segcertify.noise.rotation import AxisRotation, Rotation
+from segcertify.noise.uniform import Uniform
+from segcertify.specs import INTEGER, Option
+from segcertify.specs import parse as parse_spec
+
+
+class Family(NamedTuple):
+    """A class of noises: its name, a usual scale, and the scale with which it proves a radius at tau."""
+
+    noise: type[Any]
+    name: str
+    usual: float
+    scale: Callable[[float, float], float]
+    options: Mapping[str, Option] = MappingProxyType({})
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(","))
+
+
+_GAUSSIAN = {"channels": Option("0,1,2", _integers), "axis": INTEGER}
+_VECTORS = {"vectors": INTEGER}
+
+FAMILIES: dict[str, Family] = {
+    family.noise.__name__: family
+    for family in (
+        Family(Gaussian, "gaussian", 0.25, lambda radius, tau: radius / float(special.ndtri(tau)), _GAUSSIAN),
+        Family(Laplace, "laplace", 0.25, lambda radius, tau: -radius / math.log(2 * (1 - tau))),
+        Family(Uniform, "uniform", 0.5, lambda radius, tau: radius / (2 * tau - 1)),
+        Family(AxisRotation, "rotation:z", 0.25, lambda radius, tau: radius / float(special.ndtri(tau)), _VECTORS),
+        Family(
+            Rotation, "rotation", 0.25,
+            lambda radius, tau: math.sqrt(2 * math.log1p((radius / float(special.ndtri(tau))) ** 2 / 2)), _VECTORS,
+        ),
+    )
+}  # fmt: skip
+"""The one table of noises, by the name of their class."""
+
+NAMES = tuple(family.name for family in FAMILIES.values())
+"""A name of each family, for help and for errors."""
+
+EXAMPLES: tuple[Noise, ...] = tuple(family.noise(family.usual) for family in FAMILIES.values())
+"""A noise of each family, at a usual scale."""
+
+
+@dataclass(frozen=True)
+class NoiseName:
+    """A noise without its scale: call it with a scale for the noise, or take its text.
+
+    >>> rotation = parse("rotation:z")
+    >>> rotation(0.1), str(rotation)
+    (AxisRotation(sigma=0.1), 'rotation:z')
+    """
+
+    noise: type[Any]
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, scale: float) -> Noise:
+        noise: Noise = self.noise(scale, **dict(self.options))
+        return noise
+
+    def __str__(self) -> str:
+        name, options = FAMILIES[self.noise.__name__].name, dict(self.options)
+        if self.noise is AxisRotation:
+            name = f"rotation:{_text(options.pop('axis', 'z'))}"
+        return name + "".join(f"{'&' if i else '?'}{key}={_text(v)}" for i, (key, v) in enumerate(options.items()))
+
+
+def parse(text: str) -> NoiseName:
+    """The noise that a text names. Raises `InputError` for an unknown name or option, or a value out of range."""
+    spec = parse_spec(text)
+    if spec.scheme not in NAMES:
+        raise unknown("noise", text, NAMES)
+    if spec.target and spec.scheme != "rotation":
+        raise InputError(f"{spec.scheme} noise has no axis of rotation, but got {text!r}: write {spec.scheme}")
+    about = {"axis": _axis(spec.target)} if spec.target else {}
+    family = next(f for f in FAMILIES.values() if f.name == ("rotation:z" if about else spec.scheme))
+    return name_of(family.noise(family.usual, **about, **spec.read(family.options)))
+
+
+def name_of(noise: Noise) -> NoiseName:
+    """The name of a noise, without what is at its default. Raises `InputError` for a noise that has none."""
+    family = require_family(type(noise))
+    _, *fields = dataclasses.fields(noise)  # the first is the scale
+    options = ((field.name, getattr(noise, field.name), field.default) for field in fields)
+    return NoiseName(family.noise, tuple((name, value) for name, value, default in options if value != default))
+
+
+def require_family(noise: object) -> Family:
+    """The family of a class of noises."""
+    family = FAMILIES.get(getattr(noise, "__name__", ""))
+    if family is None or family.noise is not noise:
+        raise InputError(f"noise must be one of the classes {', '.join(FAMILIES)}, but got {noise!r}")
+    return family
+
+
+def _axis(text: str) -> str | tuple[float, ...]:
+    """An axis by name, or by three numbers."""
+    try:
+        return tuple(float(number) for number in text.split(","))
+    except ValueError:
+        return text
+
+
+def _text(value: Any) -> str:
+    """A value in a name: numbers without the point that they do not need, several with commas."""
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value))
+    return str(value).removesuffix(".0")

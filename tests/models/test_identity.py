@@ -1,0 +1,102 @@
+"""A model's identity in plain values: what decides its answers is in it, and nothing else is."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from segcertify.errors import InputError
+from segcertify.models import Ensemble, MultiScale, View, adapt, load, with_precision
+from segcertify.models.identity import identity, same_identity, weights_digest
+
+
+def network(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Conv2d(3, 2, 1), nn.ReLU()).eval()
+
+
+MODELS = {
+    "plain": network,
+    "other weights": lambda: network(1),
+    "another class": lambda: nn.Sequential(network()[0], nn.GELU()),
+    "adapted": lambda: adapt(network()),
+    "output": lambda: adapt(network(), output="out"),
+    "normalisation": lambda: adapt(network(), mean=[0.5] * 3, std=[0.25] * 3),
+    "another normalisation": lambda: adapt(network(), mean=[0.5] * 3, std=[0.5] * 3),
+    "scales": lambda: MultiScale(network(), (0.5,)),
+    "other scales": lambda: MultiScale(network(), (0.75,)),
+    "flip": lambda: MultiScale(network(), (0.5,), flip=True),
+    "tile": lambda: MultiScale(network(), (0.5,), tile=(8, 8)),
+    "stride": lambda: MultiScale(network(), (0.5,), tile=(8, 8), stride=0.5),
+    "combine": lambda: MultiScale(network(), (0.5,), combine="softmax"),
+    "views": lambda: Ensemble([network()], views=[View(), View(0.5)]),
+    "other views": lambda: Ensemble([network()], views=[View(), View(0.5, mirrored=True)]),
+    "bf16": lambda: with_precision(network(), "bf16"),
+    "fp16": lambda: with_precision(network(), "fp16"),
+    "parts": lambda: load("parts?runs=1"),
+    "more runs": lambda: load("parts?runs=2"),
+    "a category": lambda: load("parts?runs=1&category=Chair"),
+}
+
+
+def test_models_differ_exactly_where_they_were_made_differently():
+    said = {name: identity(make()) for name, make in MODELS.items()}
+    texts = {name: json.dumps(each) for name, each in said.items()}  # plain values
+    assert len(set(texts.values())) == len(MODELS)
+    for name, make in MODELS.items():
+        assert json.dumps(identity(make())) == texts[name]
+        assert same_identity(make(), json.loads(texts[name]))
+        assert not any(same_identity(make(), json.loads(text)) for other, text in texts.items() if other != name)
+        assert " at 0x" not in texts[name]
+
+
+def test_what_is_said():
+    said = identity(MultiScale(adapt(network(), mean=[0.5] * 3, std=[0.25] * 3), (0.5, 1.0), flip=True))
+    assert said["classes"] == ["Sequential", "Conv2d", "ReLU"]
+    assert said["settings"] == {
+        "": {
+            "class": "MultiScale", "scales": (0.5, 1.0), "flip": True, "tile": None, "combine": "exp", "stride": 1.0,
+        },
+        "model.normalise": {"class": "Normalise", "mean": [0.5] * 3, "std": [0.25] * 3},
+    }  # fmt: skip
+    assert identity(load("parts?runs=1"))["settings"] == {"": {"class": "PartSegmenter", "category": None, "runs": 1}}
+
+
+def test_functions_say_nothing_adapted_or_not():
+    assert identity(torch.relu) == identity(adapt(torch.relu)) == {"weights": "", "classes": [], "settings": {}}
+
+
+def test_a_foreign_module_may_say_more():
+    class Foreign(nn.Module):
+        def __init__(self, bound):
+            super().__init__()
+            self.bound = bound
+
+        def identity(self):
+            return {"bound": self.bound}
+
+    assert identity(Foreign(3))["settings"] == {"": {"class": "Foreign", "bound": 3}}
+    assert identity(Foreign(3)) != identity(Foreign(4))
+    with pytest.raises(InputError, match=r"Wrong\.identity\(\) must return a dict"):
+        identity(type("Wrong", (nn.Module,), {"identity": lambda self: 3})())
+    named = network()
+    named.identity = nn.Identity()  # a submodule of that name is no description
+    assert identity(named)["settings"] == {}
+
+
+def test_what_earlier_versions_stored():
+    """A digest of weights, where no module had settings of its own; of a function none, or that of no bytes."""
+    model = network()
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode() + tensor.numpy().tobytes())
+    stored = digest.hexdigest()[:16]
+    assert weights_digest(model) == stored
+    assert same_identity(model, stored)
+    assert not same_identity(network(1), stored)
+    assert not same_identity(MultiScale(network(), (0.5,)), stored)
+    assert same_identity(torch.relu, "")
+    assert same_identity(torch.relu, hashlib.sha256().hexdigest()[:16])
+    assert not same_identity(torch.relu, stored)

@@ -1,0 +1,84 @@
+"""The folder of a run: whose it is, what it holds, and folders of earlier versions."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from segcertify import InputError
+from segcertify.records import Configuration, RunFolder, Setting
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "files" / "runs"
+SETTING = Setting(0.25, 100, 0.75)
+CONFIGURATION = Configuration(
+    model="m",
+    identity={"weights": "ab", "classes": ["Conv2d"], "settings": {"": {"class": "MultiScale", "scales": (1.0,)}}},
+    data="d",
+    classes=("a", "b"),
+    categories={"Mug": (0, 1)},
+    scenes="0123",
+    settings=(SETTING,),
+    corrections=("holm",),
+    n0=10,
+    alpha=0.001,
+    seed=0,
+    noise="rotation:z",
+    precision="fp32",
+    device="cpu",
+)
+
+
+def test_a_folder_is_claimed_once(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    assert not folder.claimed
+    folder.claim(CONFIGURATION)
+    assert folder.claimed
+    assert os.listdir(tmp_path / "run") == ["config.json"]
+    folder.claim(CONFIGURATION)
+    with pytest.raises(InputError, match=r"run belongs to another run: its alpha is 0\.001, now it is 0\.01"):
+        folder.claim(replace(CONFIGURATION, alpha=0.01))
+    other = CONFIGURATION.identity | {"settings": {}}
+    with pytest.raises(InputError, match="belongs to another run: it is of another network"):
+        folder.claim(replace(CONFIGURATION, identity=other))
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        RunFolder(tmp_path / "file" / "run").claim(CONFIGURATION)
+
+
+def test_names_of_files(tmp_path):
+    folder = RunFolder(tmp_path, ["a/b", "a_b", "c"])
+    assert folder.votes("c", 0.25) == tmp_path / "votes" / "c-sigma0.25.safetensors"
+    assert folder.checkpoint("c", 0.25) == tmp_path / "resume-c-sigma0.25.safetensors"
+    assert folder.pictures("c", SETTING, "holm") == tmp_path / "certified" / "c-sigma0.25-n100-tau0.75-holm"
+    assert folder.votes("a/b", 0.25) != folder.votes("a_b", 0.25)
+    for name in ("a/b", "c"):
+        folder.votes(name, 0.25).parent.mkdir(exist_ok=True)
+        folder.votes(name, 0.25).write_text("")
+    assert folder.all_votes(0.25) == sorted([folder.votes("a/b", 0.25), folder.votes("c", 0.25)])
+    assert folder.all_votes(0.5) == []
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.iterdir()))
+def test_runs_of_earlier_versions_are_read_and_not_resumed(name):
+    stored = json.loads((GOLDEN / name / "config.json").read_text())
+    found = RunFolder(GOLDEN / name).configuration()
+    assert found["identity"] == stored["weights"]
+    assert found["noise"] == {"z-rotation": "rotation:z"}.get(stored["noise"], stored["noise"])
+    assert {key: found[key] for key in stored if key not in ("weights", "noise")} == {
+        key: value for key, value in stored.items() if key not in ("weights", "noise")
+    }
+    fields = {key: value for key, value in found.items() if key not in ("settings", "attack")}
+    settings = tuple(Setting(**setting) for setting in found["settings"])
+    with pytest.raises(InputError, match=r"it is of another network.*or of an earlier segcertify"):
+        RunFolder(GOLDEN / name).claim(Configuration(**fields | {"settings": settings, "identity": {"weights": ""}}))
+
+
+def test_the_oldest_runs_were_of_images_under_gaussian_noise(tmp_path):
+    (tmp_path / "config.json").write_text('{"model": "m", "weights": "ab", "data": "d", "scenes": "s", "settings": []}')
+    found = RunFolder(tmp_path).configuration()
+    assert (found["noise"], found["categories"], found["attack"], found["identity"]) == ("gaussian", {}, None, "ab")

@@ -1,0 +1,39 @@
+"""Files that appear whole or not at all."""
+
+import os
+
+import pytest
+
+from segcertify.errors import InputError
+from segcertify.storage import atomic
+
+
+def test_text_and_bytes_are_written_with_their_folders(tmp_path):
+    path = tmp_path / "a" / "b.txt"
+    atomic.write_text(path, "é\r\n1\n")
+    assert path.read_bytes() == "é\r\n1\n".encode()
+    atomic.write_bytes(path, b"2")
+    assert path.read_bytes() == b"2"
+    assert os.listdir(path.parent) == ["b.txt"]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "b.txt"
+    atomic.write_text(path, "old")
+
+    def fail(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(InputError, match=r"cannot write .*b\.txt: No space left on device"):
+        atomic.write_text(path, "new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["b.txt"]
+
+
+def test_paths_that_cannot_be_written_are_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="it is a folder"):
+        atomic.write_text(tmp_path, "")
+    with pytest.raises(InputError, match="cannot write"):
+        atomic.require_writable(tmp_path / "file" / "below")
