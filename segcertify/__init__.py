@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from segcertify.noise import scale_for as scale_for
     from segcertify.sampling import cohen as cohen
     from segcertify.sampling.baselines import joint_class as joint_class
-    from segcertify.sampling.sampler import certify as certify
-    from segcertify.sampling.sampler import sample as sample
+    from segcertify.sampling.smooth import Smooth as Smooth
+    from segcertify.sampling.smooth import certify as certify
+    from segcertify.sampling.smooth import sample as sample
     from segcertify.stats.planning import plan as plan
     from segcertify.votes import Votes as Votes
 
@@ -47,7 +48,7 @@ _HOME = {
     "certification": ("certify_votes", "indiv_class", "radius_map"),
     "stats.planning": ("plan",),
     "noise": ("AxisRotation", "Gaussian", "Laplace", "Rotation", "Uniform", "scale_for"),
-    "sampling.sampler": ("certify", "sample"),
+    "sampling.smooth": ("Smooth", "certify", "sample"),
     "sampling.baselines": ("joint_class",),
     "evaluation": ("evaluate",),
     "errors": ("InputError",),

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from segcertify.storage import archive
 
 Interval = tuple[int, int]
 
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,8 @@ class Votes:
     intervals of indices, n in all; ``mask`` marks the components to test (all
     by default) and must have been chosen before sampling. ``earlier`` holds the
     agreement after fewer draws, for `at`; ``fingerprint`` a few of the model's
-    answers, for `merge`. Arrays are copied and read-only.
+    answers, for `merge`. ``fingerprint_of`` is "probe", or "input" in files of
+    format version 1. Arrays are copied and read-only.
 
     Adding draws, or trying another seed, after seeing a result is a new claim.
     """
@@ -45,6 +47,7 @@ class Votes:
     mask: BoolArray | None = None
     draws: tuple[Interval, ...] = ()
     earlier: Mapping[int, IntArray] = field(default_factory=dict)
+    fingerprint_of: str = "probe"
 
     def __post_init__(self) -> None:
         n = require_integer("n", self.n)
@@ -102,6 +105,12 @@ class Votes:
                 raise InputError(
                     f"votes with different {name} do not merge: {getattr(self, name)!r} and {getattr(other, name)!r}"
                 )
+        if self.fingerprint_of != other.fingerprint_of:
+            raise InputError(
+                "votes of a file of format version 1 do not merge with newer votes: both hold a few of the model's "
+                "answers, but to different inputs, so that nothing shows that the model is the same. "
+                "Sample both with this version"
+            )
         if not same_answers(self.fingerprint, other.fingerprint):
             raise InputError("votes of different models do not merge: their answers to the same probes differ")
         if self.seed is None:
@@ -125,13 +134,14 @@ class Votes:
             "n": self.n, "n0": self.n0, "noise": to_plain(self.noise), "seed": self.seed, "input_id": self.input_id,
             "input_shape": self.input_shape, "input_digest": self.input_digest, "draws": self.draws,
             "earlier": list(self.earlier), "fingerprint": self.fingerprint,
+            "fingerprint_of": self.fingerprint_of,
         }  # fmt: skip
         archive.write(path, kind="votes", version=_VERSION, header=header, arrays=arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Votes:
         """Read a file that `save` wrote."""
-        header, arrays = archive.read(path, kind="votes", version=_VERSION)
+        header, arrays = archive.read(path, kind="votes", version=_VERSION, migrations={1: _from_version_1})
         try:
             earlier = {m: arrays[f"agree_{m}"] for m in header.pop("earlier")}
             header["noise"] = from_plain(header["noise"])
@@ -147,6 +157,11 @@ class Votes:
             f"Votes({self.N:,} components of shape {self.candidate.shape}: candidates from n0={self.n0} draws, "
             f"agreement of n={self.n} further draws with {self.noise}, seed={self.seed}, input_id={self.input_id!r})"
         )
+
+
+def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:
+    """Then the model's answers were those at the input itself; votes counted elsewhere have none."""
+    return {**header, "fingerprint_of": "input" if header.get("fingerprint") else "probe"}
 
 
 def require_mask(mask: BoolArray, shape: tuple[int, ...]) -> BoolArray:

@@ -1,10 +1,8 @@
 """Votes: what they refuse, how they merge, and their file."""
 
-import json
-import struct
-
 import numpy as np
 import pytest
+from headers import rewrite_header
 
 from segcertify import Gaussian, InputError, Rotation, Votes
 
@@ -53,20 +51,10 @@ def test_a_truncated_file_is_refused(tmp_path, keep):
         Votes.load(path)
 
 
-def rewrite_header(path, change):
-    raw = path.read_bytes()
-    length = struct.unpack("<Q", raw[:8])[0]
-    header = json.loads(raw[8 : 8 + length])
-    about = json.loads(header["__metadata__"]["segcertify"])
-    header["__metadata__"]["segcertify"] = change(about) or json.dumps(about)
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + length :])
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.update(version=99), "format version 99, but this segcertify reads version 1"),
+        (lambda m: m.update(version=99), "format version 99, but this segcertify reads version 2"),
         (lambda m: m.update(format="other"), "holds 'other', not segcertify.votes"),
         (lambda m: "{", "header is missing or unreadable"),
         (lambda m: "[1, 2]", "header is missing or unreadable"),
@@ -82,6 +70,34 @@ def test_a_foreign_file_is_refused(tmp_path, change, message):
     rewrite_header(path, change)
     with pytest.raises(InputError, match=message):
         Votes.load(path)
+
+
+def as_version_1(about):
+    about["version"] = 1
+    del about["header"]["fingerprint_of"]
+
+
+def test_files_of_version_1_are_read_and_their_fingerprints_kept_apart(tmp_path):
+    """Their fingerprints are the model's answers at the input itself: not to be compared with those at a probe."""
+    for name, draws in (("a", (0, 100)), ("b", (100, 200))):
+        votes(draws=(draws,), fingerprint=(0.5, 2.0)).save(tmp_path / name)
+        rewrite_header(tmp_path / name, as_version_1)
+    old, later = Votes.load(tmp_path / "a"), Votes.load(tmp_path / "b")
+    assert (old.fingerprint, old.fingerprint_of) == ((0.5, 2.0), "input")
+    assert old.merge(later).n == 200
+    new = votes(draws=((100, 200),), fingerprint=(0.5, 2.0))
+    assert new.fingerprint_of == "probe"
+    for pair in ((old, new), (new, old)):
+        with pytest.raises(InputError, match=r"of format version 1 do not merge with newer votes.* Sample both"):
+            pair[0].merge(pair[1])
+    old.save(tmp_path / "again")
+    assert Votes.load(tmp_path / "again").fingerprint_of == "input"
+
+
+def test_files_of_version_1_without_a_fingerprint_merge_as_ever(tmp_path):
+    votes().save(tmp_path / "a")
+    rewrite_header(tmp_path / "a", as_version_1)
+    assert Votes.load(tmp_path / "a").merge(votes(draws=((100, 200),))).n == 200
 
 
 def test_a_missing_file():

@@ -70,11 +70,11 @@ def compare(
 ) -> Comparison:
     """Attack two base models on one image x, and the smoothed model of ``robust`` that a certificate is about.
 
-    The base models are attacked away from ``target`` (negative: ignored), or from what
-    they say without attack; the smoothed model away from its certified labels, in a
-    fifth of the steps, each with ``draws`` noisy copies. At all three inputs the
-    smoothed model is asked again with as many fresh draws as the certificate took.
-    A certificate that abstains everywhere leaves nothing to attack: then x stays as it is.
+    The base models are attacked away from ``target`` (negative: ignored), by default
+    from their own labels of x. The smoothed model is attacked away from its certified
+    labels, in a fifth of the steps, each with ``draws`` noisy copies. At all three inputs
+    the smoothed model's labels are counted in as many fresh draws as the certificate took.
+    If the certificate abstains everywhere, there is nothing to attack, and x stays as it is.
     """
     if certificate.norm != "l2":
         raise InputError(f"a comparison is in the l2 norm, but the certificate is in {certificate.norm!r}")

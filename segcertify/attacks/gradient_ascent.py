@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from torch import nn
 
-from segcertify.attacks.losses import Loss, mean_cross_entropy, require_loss
+from segcertify.attacks.loss_and_gradient import Copies, LossAndGradient, Values, attackable
+from segcertify.attacks.losses import require_loss
 from segcertify.errors import InputError, require_integer, require_positive
-from segcertify.models.wrappers.multiscale import MultiScale
 from segcertify.noise import Stream
 from segcertify.progress import Advance, progress_bar
-from segcertify.sampling.batch_size import as_many_as_fit
-from segcertify.sampling.segmenter import Segmenter, as_weights, is_random, require_ready, to_labels, upsampled
+from segcertify.sampling.segmenter import Segmenter, require_ready
 from segcertify.sampling.streams import DrawStream
 
 
@@ -28,17 +24,13 @@ class Threat(Protocol):
         """The largest shift."""
 
     def start(self, x: torch.Tensor, stream: Stream) -> torch.Tensor:
-        """A random shift, the same for every entry, so that none depends on its batch mates."""
+        """A random shift, the same for every entry, so that none depends on the others of its batch."""
 
     def apply(self, x: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
         """The shifted inputs."""
 
-    def climb(self, x: torch.Tensor, shift: torch.Tensor, slope: torch.Tensor, size: float) -> torch.Tensor:
-        """A step of that size to a higher loss, whose slope at the shifted inputs is known, and back inside."""
-
-
-Ask = Callable[[torch.Tensor, int], Iterator[torch.Tensor]]
-"""From inputs (B, ...) and the step's number to batches, each with one or several (perturbed) copies an entry."""
+    def step(self, x: torch.Tensor, shift: torch.Tensor, gradient: torch.Tensor, size: float) -> torch.Tensor:
+        """The shift after a step of that size along the loss's gradient at the shifted inputs, within the radius."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,58 +49,58 @@ class Attack:
     """The mean loss before every step and after the last, of the last restart."""
 
 
-def ascend(
-    model: Segmenter,
-    x: torch.Tensor,
-    labels: torch.Tensor,
-    threat: Threat,
-    *,
-    valid: torch.Tensor | None = None,
-    steps: int = 100,
-    step_size: float | None = None,
-    loss: str = "cross-entropy",
-    restarts: int = 1,
-    copies: Ask | None = None,
-    seed: int = 0,
-    progress: bool | Advance | None = None,
-) -> Attack:
-    """Search the shifts of a threat for those that change the labels (B, *components): see `pgd`.
+@dataclass(frozen=True)
+class GradientAscent:
+    """An attack's options; see `segcertify.attacks.pgd`."""
 
-    ``copies`` makes it an attack on a smoothed model: where the model is asked, and gradients are averaged.
-    """
-    steps, restarts = require_integer("steps", steps), require_integer("restarts", restarts)
-    size = 10 * threat.radius / steps if step_size is None else require_positive("step_size", step_size)
-    seed, measure = require_integer("seed", seed, at_least=0), require_loss(loss)
-    x = require_input(x)
-    require_ready(model, x.device)
-    labels, valid = _require_labels(labels, valid, x)
-    best = _Best(x)
-    losses: list[float] = []
-    with progress_bar(restarts * steps, "attack", show=progress) as advance, _ready(model):
-        look = _Look(model, labels, valid, measure, copies=copies, seed=seed)
-        look.probe(x)
-        for restart in range(restarts):
-            shift = threat.start(x, DrawStream(seed, "attack", "candidate", restart))
-            losses = []
-            for step in range(steps + 1):
-                at = threat.apply(x, shift)
-                seen = look(at, number=restart * (steps + 1) + step, done=step / steps)
-                best.offer(at, shift, seen)
-                losses.append(float(seen.loss.mean()))
-                if step < steps:
-                    shift = threat.climb(x, shift, seen.slope, size)
-                    advance(1)
-    return Attack(best.x, best.shift, best.moved, tuple(losses))
+    steps: int = 100
+    step_size: float | None = None
+    loss: str = "cross-entropy"
+    restarts: int = 1
+    seed: int = 0
 
+    def __post_init__(self) -> None:
+        for name, least in (("steps", 1), ("restarts", 1), ("seed", 0)):
+            object.__setattr__(self, name, require_integer(name, getattr(self, name), at_least=least))
+        require_loss(self.loss)
+        if self.step_size is not None:
+            require_positive("step_size", self.step_size)
 
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """What a model shows at a batch: the loss, its slope, the cross-entropy, and how many components moved."""
+    def __call__(
+        self,
+        model: Segmenter,
+        x: torch.Tensor,
+        labels: torch.Tensor,
+        threat: Threat,
+        *,
+        valid: torch.Tensor | None = None,
+        copies: Copies | None = None,
+        progress: bool | Advance | None = None,
+    ) -> Attack:
+        """Search the shifts of a threat for those that change the labels (B, *components).
 
-    loss: torch.Tensor
-    slope: torch.Tensor
-    entropy: torch.Tensor
-    moved: torch.Tensor
+        With ``copies`` the smoothed model is attacked: losses and gradients are means over noisy copies.
+        """
+        size = 10 * threat.radius / self.steps if self.step_size is None else self.step_size
+        x = require_batch(x)
+        require_ready(model, x.device)
+        labels, valid = _require_labels(labels, valid, x)
+        best, losses = _Best(x), list[float]()
+        with progress_bar(self.restarts * self.steps, "attack", show=progress) as advance, attackable(model):
+            values_at = LossAndGradient(model, labels, valid, require_loss(self.loss), copies=copies, seed=self.seed)
+            values_at.probe(x)
+            for restart in range(self.restarts):
+                shift = threat.start(x, DrawStream(self.seed, "attack", "candidate", restart))
+                losses = []
+                for step in range(self.steps + 1):
+                    shifted = threat.apply(x, shift)
+                    values = values_at(shifted, number=restart * (self.steps + 1) + step, done=step / self.steps)
+                    best.update(shifted, shift, values)
+                    losses.append(float(values.loss.mean()))
+                    if step < self.steps:
+                        shift = threat.step(x, shift, values.gradient, size)
+                        advance(1)
+        return Attack(best.x, best.shift, best.moved, tuple(losses))
 
 
 class _Best:
@@ -120,145 +112,17 @@ class _Best:
         self.moved = torch.full((len(x),), -1, device=x.device)
         self.entropy = torch.full((len(x),), -torch.inf, device=x.device)
 
-    def offer(self, x: torch.Tensor, shift: torch.Tensor, seen: _Seen) -> None:
+    def update(self, x: torch.Tensor, shift: torch.Tensor, values: Values) -> None:
         """Keep the entries that are better."""
         if not self.shift.numel():
             self.shift = shift.clone()
-        better = (seen.moved > self.moved) | ((seen.moved == self.moved) & (seen.entropy > self.entropy))
+        as_many = (values.moved == self.moved) & (values.cross_entropy > self.entropy)
+        better = (values.moved > self.moved) | as_many
         self.x[better], self.shift[better] = x[better], shift[better]
-        self.moved[better], self.entropy[better] = seen.moved[better], seen.entropy[better]
+        self.moved[better], self.entropy[better] = values.moved[better], values.cross_entropy[better]
 
 
-class _Look:
-    """A model's loss for given labels, and its slope."""
-
-    def __init__(
-        self,
-        model: Segmenter,
-        labels: torch.Tensor,
-        valid: torch.Tensor,
-        loss: Loss,
-        *,
-        copies: Ask | None,
-        seed: int,
-    ) -> None:
-        self.model, self.labels, self.valid, self.loss = model, labels, valid, loss
-        self.copies, self.seed = copies or (lambda at, number: iter((at,))), seed
-        self.fitting: int | None = None
-        """How many copies fit into memory at once, since it ran out."""
-
-    def __call__(self, at: torch.Tensor, *, number: int, done: float) -> _Seen:
-        """Means over all copies; an entry's component moved if another label is the most frequent among them."""
-        place = at.detach().requires_grad_(True)
-        slope, sums, asked = torch.zeros_like(at), torch.zeros(2, len(at), device=at.device), 0
-        votes: list[torch.Tensor] = []
-        with torch.enable_grad():
-            for batch in self.copies(place, number):
-                each = len(batch) // len(at)
-                seeds = self._seeds(number, range(asked, asked + each)) * len(at)
-                values, entropies, slopes, labels = self._ask(batch.detach(), seeds, done)
-                slope += torch.autograd.grad(batch, place, slopes)[0]
-                sums += torch.stack([values, entropies]).view(2, len(at), each).sum(2)
-                votes.append(labels.view(len(at), each, *self.labels.shape[1:]))
-                asked += each
-        moved = ((torch.cat(votes, 1).mode(1).values != self.labels) & self.valid).flatten(1).sum(1)
-        return _Seen(sums[0] / asked, slope / asked, sums[1] / asked, moved)
-
-    def _ask(self, batch: torch.Tensor, seeds: list[int], done: float) -> tuple[torch.Tensor, ...]:
-        """Loss, cross-entropy, the loss's slope and labels of each copy, of as many at a time as fit into memory."""
-        each, start, parts = len(batch) // len(self.labels), 0, []
-
-        def ask(size: int) -> tuple[torch.Tensor, ...]:
-            rows = slice(start, start + size)
-            entries = torch.arange(len(batch), device=batch.device)[rows] // each
-            labels, valid = self.labels[entries], self.valid[entries]
-            copies = batch[rows].requires_grad_(True)
-            logits = self._logits(copies, seeds[rows])
-            values = self.loss(logits, labels, valid, done=done)
-            slope = _gradient(values.sum(), copies)
-            logits = logits.detach()
-            return values.detach(), mean_cross_entropy(logits, labels, valid, done=done), slope, logits.argmax(1)
-
-        while start < len(batch):
-            wanted = min(self.fitting or len(batch), len(batch) - start)
-            size, part = as_many_as_fit(ask, wanted)
-            if size < wanted:
-                self.fitting = size
-            parts.append(part)
-            start += size
-        return tuple(torch.cat(part) for part in zip(*parts, strict=True))
-
-    def probe(self, x: torch.Tensor) -> None:
-        """Refuse a model that gives labels or no gradients, or labels that do not fit, before the work."""
-        with torch.enable_grad():
-            place = x[:1].detach().requires_grad_(True)
-            logits = self._logits(place, self._seeds(0, range(1)))
-            found = tuple(to_labels(logits.detach(), place).shape[1:])
-            if found != tuple(self.labels.shape[1:]):
-                raise InputError(f"labels are of shape {tuple(self.labels.shape[1:])}, but the model's are {found}")
-            if int(self.labels.max()) >= logits.shape[1]:
-                raise InputError(
-                    f"labels must be below {logits.shape[1]}, the model's number of classes, but one is "
-                    f"{int(self.labels.max())}: leave such components out with valid="
-                )
-            _gradient(logits.sum(), place)
-
-    def _seeds(self, number: int, copies: range) -> list[int]:
-        """A random model's seeds for copies of an entry."""
-        return [DrawStream(self.seed, f"attack, copy {copy}", "probe", number).model_seed for copy in copies]
-
-    def _logits(self, batch: torch.Tensor, seeds: list[int]) -> torch.Tensor:
-        """The model's logits at the input's resolution, differentiable."""
-        given = as_weights(self.model, batch)
-        output = self.model(given, seeds=seeds) if is_random(self.model) else self.model(given)  # type: ignore[call-arg]
-        if not isinstance(output, torch.Tensor) or not output.is_floating_point():
-            kind = output.dtype if isinstance(output, torch.Tensor) else type(output).__name__
-            raise InputError(f"an attack follows gradients and needs logits, but the model gave {kind}: return logits")
-        if not output.requires_grad:
-            raise InputError(_NO_GRADIENT)
-        return upsampled(output, batch).float()
-
-
-_NO_GRADIENT = (
-    "the model's logits have no gradient in its input: an attack needs one. Models run by another program (onnx:) have "
-    "none; in your own, leave out torch.no_grad(), detach() and conversions to NumPy"
-)
-
-
-def _gradient(value: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-    (slope,) = torch.autograd.grad(value, place, allow_unused=True)
-    if slope is None:
-        raise InputError(_NO_GRADIENT)
-    if not bool(torch.isfinite(slope).all()):
-        raise InputError("the gradient of the model's logits is NaN or infinite: check its weights and precision")
-    return slope
-
-
-@contextmanager
-def _ready(model: Segmenter) -> Iterator[None]:
-    """For the time of an attack weights ask for no gradients, and scores of one scale come as logarithms.
-
-    `MultiScale` gives exponentials where it has one scale, and their softmax is nearly flat; the same scale
-    twice gives logarithms, with the same arg-max.
-    """
-    modules = list(model.modules()) if isinstance(model, nn.Module) else []
-    weights = [w for module in modules for w in module.parameters(recurse=False) if w.requires_grad]
-    scaled = [m for m in modules if isinstance(m, MultiScale) and len(m.scales) == 1]
-    scaled = [m for m in scaled if m.scales != (1.0,) or m.flip or m.tile]  # without any, it is the model itself
-    try:
-        for weight in weights:
-            weight.requires_grad_(False)
-        for module in scaled:
-            module.scales *= 2
-        yield
-    finally:
-        for weight in weights:
-            weight.requires_grad_(True)
-        for module in scaled:
-            module.scales = module.scales[:1]
-
-
-def require_input(x: torch.Tensor) -> torch.Tensor:
+def require_batch(x: torch.Tensor) -> torch.Tensor:
     """A batch of finite floats, in single or double precision."""
     if not isinstance(x, torch.Tensor) or not x.is_floating_point() or x.ndim < 2 or not x.numel():
         kind = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from segcertify.attacks.balls import Ball
-from segcertify.attacks.gradient_ascent import Attack, ascend, require_input
+from segcertify.attacks.gradient_ascent import Attack, GradientAscent, require_batch
 from segcertify.errors import InputError
 from segcertify.noise import Stream
 from segcertify.progress import Advance
@@ -46,17 +46,17 @@ class Shifts:
         """
         shift, margin = self.ball.project(shift), 2.0**-24
         while True:
-            at = x + shift if self.box is None else (x + shift).clamp(*self.box)
-            over = self.ball.norm(at.double() - x.double()) / self.ball.radius
+            shifted = x + shift if self.box is None else (x + shift).clamp(*self.box)
+            over = self.ball.norm(shifted.double() - x.double()) / self.ball.radius
             if margin > 1 or not bool((over > 1).any()):
-                return at
+                return shifted
             margin *= 2
             factor = torch.where(over > 1, max(0.0, 1 - margin) / over, 1).to(shift)
             shift = shift * factor.view(-1, *[1] * (x.ndim - 1))
 
-    def climb(self, x: torch.Tensor, shift: torch.Tensor, slope: torch.Tensor, size: float) -> torch.Tensor:
+    def step(self, x: torch.Tensor, shift: torch.Tensor, gradient: torch.Tensor, size: float) -> torch.Tensor:
         """A step in the ball's best direction, then back into it."""
-        return self.apply(x, shift + size * self.ball.direction(slope)) - x
+        return self.apply(x, shift + size * self.ball.direction(gradient)) - x
 
 
 def pgd(
@@ -81,7 +81,7 @@ def pgd(
     model : callable
         From a batch to logits (B, classes, *components), differentiable and in evaluation mode.
     labels : integer tensor
-        What the attack moves away from: the ground truth, or the model's own answer.
+        What the attack moves away from: the ground truth, or the model's own labels.
     ball : L2, Linf or L1
         How far an input may move.
     valid : bool tensor, optional
@@ -97,21 +97,10 @@ def pgd(
     """
     if not hasattr(ball, "project"):
         raise InputError(f"ball must be such as L2(0.16), Linf(0.01) or L1(2.0), but got {ball!r}")
-    x = require_input(x)
+    x = require_batch(x)
     require_box(x, box)
-    return ascend(
-        model,
-        x,
-        labels,
-        Shifts(ball, box),
-        valid=valid,
-        steps=steps,
-        step_size=step_size,
-        loss=loss,
-        restarts=restarts,
-        seed=seed,
-        progress=progress,
-    )
+    ascent = GradientAscent(steps, step_size, loss, restarts, seed)
+    return ascent(model, x, labels, Shifts(ball, box), valid=valid, progress=progress)
 
 
 def require_box(x: torch.Tensor, box: Box | None) -> None:

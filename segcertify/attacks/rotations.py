@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from segcertify.attacks.balls import L2
-from segcertify.attacks.gradient_ascent import Attack, ascend
+from segcertify.attacks.gradient_ascent import Attack, GradientAscent
+from segcertify.data.clouds.rotation import rotation_matrices
 from segcertify.errors import InputError, require_positive
 from segcertify.noise import Stream
 from segcertify.noise.rotation import AXES, turned_vectors
@@ -19,11 +20,11 @@ Axis = str | tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Turns:
+class Rotations:
     """Rotations by at most ``radius`` about any axis, or about one; a shift is axis times angle (B, 3), or (B, 1).
 
-    Clouds are (B, points, 3 vectors + features): the first ``vectors`` triples turn
-    (coordinates, then normals). By default 3 columns hold one and 6 hold two.
+    Clouds are (B, points, 3 vectors + features): the first ``vectors`` triples of
+    columns rotate (coordinates, then normals). By default 3 columns hold one and 6 hold two.
     """
 
     radius: float
@@ -43,20 +44,20 @@ class Turns:
         return L2(self.radius).start(like, stream).repeat(len(x), 1)
 
     def apply(self, x: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
-        """The clouds, turned; rotations are computed in double precision."""
-        turned = 3 * turned_vectors(tuple(x.shape[1:]), self.vectors)
-        points = x[:, :, :turned].reshape(len(x), -1, 3)
+        """The rotated clouds; rotations are computed in double precision."""
+        columns = 3 * turned_vectors(tuple(x.shape[1:]), self.vectors)
+        points = x[:, :, :columns].reshape(len(x), -1, 3)
         matrices = rotation_matrices(self._vectors(shift)).to(x)
         points = (points[:, :, None, :] * matrices[:, None, :, :]).sum(-1)  # not matmul, which may round to TF32
-        return torch.cat([points.reshape(len(x), -1, turned), x[:, :, turned:]], 2)
+        return torch.cat([points.reshape(len(x), -1, columns), x[:, :, columns:]], 2)
 
-    def climb(self, x: torch.Tensor, shift: torch.Tensor, slope: torch.Tensor, size: float) -> torch.Tensor:
-        """A step along the loss's slope in the shift, then back to the largest angle where beyond."""
+    def step(self, x: torch.Tensor, shift: torch.Tensor, gradient: torch.Tensor, size: float) -> torch.Tensor:
+        """A step along the loss's gradient in the shift, then back to the largest angle where beyond."""
         with torch.enable_grad():
-            place = shift.detach().requires_grad_(True)
-            (gradient,) = torch.autograd.grad(self.apply(x, place), place, slope)
+            shift = shift.detach().requires_grad_(True)
+            (of_shift,) = torch.autograd.grad(self.apply(x, shift), shift, gradient)
         ball = L2(self.radius)
-        return ball.project(shift + size * ball.direction(gradient))
+        return ball.project(shift.detach() + size * ball.direction(of_shift))
 
     def _vectors(self, shift: torch.Tensor) -> torch.Tensor:
         """Axis times angle (B, 3), in double precision."""
@@ -66,16 +67,7 @@ class Turns:
         return shift.double() * torch.tensor(numbers, dtype=torch.float64, device=shift.device) / math.hypot(*numbers)
 
 
-def rotation_matrices(vectors: torch.Tensor) -> torch.Tensor:
-    """The rotation about each vector (B, 3) by its length: (B, 3, 3), differentiable also at 0."""
-    x, y, z = vectors.unbind(1)
-    zero = torch.zeros_like(x)
-    cross = torch.stack([zero, -z, y, z, zero, -x, -y, x, zero], 1).view(-1, 3, 3)
-    matrices: torch.Tensor = torch.linalg.matrix_exp(cross)
-    return matrices
-
-
-def turn_clouds(
+def rotate_clouds(
     model: Segmenter,
     clouds: torch.Tensor,
     labels: torch.Tensor,
@@ -91,23 +83,12 @@ def turn_clouds(
     seed: int = 0,
     progress: bool | Advance | None = None,
 ) -> Attack:
-    """Turn clouds (B, points, columns) by at most ``radius`` (radians) so that the model's labels change.
+    """Rotate clouds (B, points, columns) by at most ``radius`` (radians) so that the model's labels change.
 
-    ``axis`` is ``x``, ``y``, ``z``, three numbers or None for any; normals turn along
-    (``vectors``: as for `Rotation` noise). The loss has many hills over so few angles:
-    several ``restarts`` do more than many steps. Other arguments are those of `pgd`.
+    ``axis`` is ``x``, ``y``, ``z``, three numbers or None for any. Normals rotate
+    too (``vectors``: as for `Rotation` noise). The loss has many local maxima over so few
+    angles: several ``restarts`` do more than many steps. Other arguments are those of `pgd`.
     """
     turned_vectors(tuple(clouds.shape[1:]), vectors)
-    return ascend(
-        model,
-        clouds,
-        labels,
-        Turns(radius, axis, vectors),
-        valid=valid,
-        steps=steps,
-        step_size=step_size,
-        loss=loss,
-        restarts=restarts,
-        seed=seed,
-        progress=progress,
-    )
+    ascent = GradientAscent(steps, step_size, loss, restarts, seed)
+    return ascent(model, clouds, labels, Rotations(radius, axis, vectors), valid=valid, progress=progress)

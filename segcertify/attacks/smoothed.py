@@ -11,16 +11,16 @@ from scipy.stats import binom
 
 from segcertify.arrays import IntArray
 from segcertify.attacks.balls import Restricted, ball_of
-from segcertify.attacks.gradient_ascent import Attack, Threat, ascend
+from segcertify.attacks.gradient_ascent import Attack, GradientAscent, Threat
 from segcertify.attacks.projected_gradient import Box, Shifts, require_box
-from segcertify.attacks.rotations import Turns
+from segcertify.attacks.rotations import Rotations
 from segcertify.certificate import Certificate
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import AxisRotation, Gaussian, Noise, Rotation
-from segcertify.progress import Advance, progress_bar
-from segcertify.sampling.draws import Draws, Input, working_device
-from segcertify.sampling.sampler import Sampler
+from segcertify.progress import Advance
+from segcertify.sampling.draws import Input, working_device
 from segcertify.sampling.segmenter import Segmenter
+from segcertify.sampling.smooth import Smooth
 from segcertify.sampling.streams import DrawStream
 
 
@@ -45,38 +45,26 @@ def attack_smoothed(
     Gradients are averaged over ``draws`` fresh draws of the certificate's noise at
     every step (expectation over noise), ``batch_size`` at a time. ``radius`` is the
     certificate's by default: beyond it nothing is claimed. ``moved`` counts
-    certified components with another majority among those few draws, which chance
-    alone brings about: `recount` asks with many. ``box`` is not for rotations;
-    other arguments are those of `pgd`.
+    certified components with another majority among those few draws, which happens
+    by chance too: `recount` draws many. ``box`` is not for rotations; other
+    arguments are those of `pgd`.
     """
     draws, x = require_integer("draws", draws), torch.as_tensor(x, device=working_device(None, model, x))
     radius = certificate.radius if radius is None else radius
     if not certificate.certified or not radius:
         raise InputError(f"nothing to attack: {certificate.certified} components are certified, at radius {radius:g}")
+    noise = certificate.noise
+    noise.check(tuple(x.shape))
     labels = torch.from_numpy(np.asarray(certificate.labels, np.int64))[None]
-    noise, shape = certificate.noise, tuple(x.shape)
-    noise.check(shape)
-    if certificate.norm != "angle":
-        require_box(x, box)
-    return ascend(
-        model,
-        x[None],
-        labels,
-        threat_of(certificate, radius, x, box),
-        valid=labels >= 0,
-        steps=steps,
-        step_size=step_size,
-        loss=loss,
-        restarts=restarts,
-        copies=Copies(noise, draws, require_integer("batch_size", batch_size or draws), seed),
-        seed=seed,
-        progress=progress,
-    )
+    threat = noise_threat(noise, radius, x, norm=certificate.norm, box=box)
+    copies = NoisyCopies(noise, draws, require_integer("batch_size", batch_size or draws), seed)
+    ascent = GradientAscent(steps, step_size, loss, restarts, seed)
+    return ascent(model, x[None], labels, threat, valid=labels >= 0, copies=copies, progress=progress)
 
 
 @dataclass(frozen=True)
 class Recount:
-    """How a smoothed model answers at another place, at the components that a certificate certified.
+    """The labels of a smoothed model at another input, compared with what a certificate certified.
 
     ``moved`` have another most frequent label among n draws. ``refuted`` are those
     whose certified label came up so rarely that its probability is at most 1/2, at
@@ -101,25 +89,21 @@ def recount(
     batch_size: int | None = None,
     progress: bool | Advance | None = None,
 ) -> Recount:
-    """Ask the smoothed model again at x with n draws that neither the certificate nor an attack used."""
-    draws = Draws(
-        model, x, noise=certificate.noise, seed=seed, batch_size=batch_size, input_id=f"recount {certificate.input_id}"
-    )
-    with progress_bar(require_integer("n", n), "asking again", show=progress) as advance:
-        counts = Sampler(draws).class_counts("agree", n, advance=advance).cpu().numpy()
+    """Count the smoothed model's labels at x in n draws that neither the certificate nor an attack used."""
+    smooth = Smooth(model, certificate.noise, seed=seed, batch_size=batch_size)
+    counts = smooth.counts(x, n=n, input_id=f"recount {certificate.input_id}", progress=progress)
     claimed = ~certificate.abstained
     if counts.shape[1:] != claimed.shape:
         raise InputError(f"the certificate is for components {claimed.shape}, but the model has {counts.shape[1:]}")
-    wanted = certificate.labels[claimed]
-    seen = counts[:, claimed]
-    for_it = np.where(wanted < len(seen), seen[np.minimum(wanted, len(seen) - 1), np.arange(len(wanted))], 0)
-    rare = binom.cdf(for_it, n, 0.5) <= certificate.alpha / max(1, len(wanted))
+    wanted, seen = certificate.labels[claimed], counts[:, claimed]
+    agree = np.where(wanted < len(seen), seen[np.minimum(wanted, len(seen) - 1), np.arange(len(wanted))], 0)
+    rare = binom.cdf(agree, n, 0.5) <= certificate.alpha / max(1, len(wanted))
     labels = counts.argmax(0)
     return Recount(n, len(wanted), int((labels[claimed] != wanted).sum()), int(rare.sum()), labels)
 
 
 @dataclass(frozen=True)
-class Copies:
+class NoisyCopies:
     """Noisy copies of a batch of one, differentiable in it."""
 
     noise: Noise
@@ -127,32 +111,29 @@ class Copies:
     batch_size: int
     seed: int
 
-    def __call__(self, at: torch.Tensor, number: int) -> Iterator[torch.Tensor]:
-        """All of a step's draws, some at a time."""
+    def __call__(self, x: torch.Tensor, number: int) -> Iterator[torch.Tensor]:
+        """The draws of evaluation ``number``, ``batch_size`` at a time."""
         first = number * self.draws
         streams = [DrawStream(self.seed, "attack", "agree", first + j) for j in range(self.draws)]
         for i in range(0, self.draws, self.batch_size):
-            yield self._draw(at[0], streams[i : i + self.batch_size])
+            yield self._draw(x[0], streams[i : i + self.batch_size])
 
     def _draw(self, x: torch.Tensor, streams: list[DrawStream]) -> torch.Tensor:
-        angle = self.noise.norm == "angle"
-        drawn: torch.Tensor = self.noise.draw(x if angle else x.detach(), streams)
-        return drawn if angle else x + (drawn - x.detach())  # noise that is added has no gradient
-
-
-def threat_of(certificate: Certificate, radius: float, x: torch.Tensor, box: Box | None) -> Threat:
-    """What the certificate claims to withstand, within a radius."""
-    return noise_threat(certificate.noise, radius, x, norm=certificate.norm, box=box)
+        added = self.noise.additive
+        drawn: torch.Tensor = self.noise.draw(x.detach() if added else x, streams)
+        return x + (drawn - x.detach()) if added else drawn  # noise that is added has no gradient
 
 
 def noise_threat(
     noise: Noise, radius: float, x: torch.Tensor, *, norm: str | None = None, box: Box | None = (0.0, 1.0)
 ) -> Threat:
-    """What certificates of a noise speak of, within a radius and in a norm (its own by default)."""
-    if isinstance(noise, AxisRotation):
-        return Turns(radius, noise.axis, noise.vectors)
-    if isinstance(noise, Rotation):
-        return Turns(radius, None, noise.vectors)
+    """What certificates of a noise speak of, within a radius and in a norm (its own by default).
+
+    ``box`` bounds the numbers of inputs to which a shift is added; rotations have none.
+    """
+    if isinstance(noise, AxisRotation | Rotation):
+        return Rotations(radius, getattr(noise, "axis", None), noise.vectors)
+    require_box(x, box)
     ball = ball_of(norm or noise.norm, radius)
     if isinstance(noise, Gaussian) and noise.channels is not None:
         free = torch.zeros_like(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segcertify.audit.certificates import Audit, Finding, Place, audit_certificate, audit_many
+from segcertify.audit.certificates import Audit, Finding, Perturbed, audit_certificate, audit_many
 from segcertify.audit.runs import audit_run
 from segcertify.audit.samplers import Check, SamplerFinding, audit_sampler, own_draws
 
@@ -10,7 +10,7 @@ __all__ = [
     "Audit",
     "Check",
     "Finding",
-    "Place",
+    "Perturbed",
     "SamplerFinding",
     "audit_certificate",
     "audit_many",

@@ -1,39 +1,41 @@
-"""Audits of certificates: the smoothed model asked again, with fresh draws, where an attacker would go.
+"""Audits of certificates: the smoothed model's labels, in fresh draws, at inputs that an attacker would choose.
 
 A violation is a certified component whose label came up so rarely at a perturbed
 input within the radius that fresh draws reject "its probability is at least
-1/2". Every component at every place is one test, and Bonferroni's correction
-holds the chance of any false violation, over all of them, below ``level``.
+1/2". Every component at every perturbed input is one test, and Bonferroni's
+correction holds the chance of any false violation, over all of them, below ``level``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypedDict, Unpack
 
 import numpy as np
 import torch
 
 from segcertify.arrays import BoolArray, IntArray
-from segcertify.attacks.gradient_ascent import Threat, ascend
-from segcertify.attacks.smoothed import attack_smoothed, threat_of
+from segcertify.attacks.gradient_ascent import GradientAscent, Threat
+from segcertify.attacks.smoothed import attack_smoothed, noise_threat
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.progress import Advance, progress_bar
-from segcertify.sampling.draws import Draws, Input, working_device
+from segcertify.sampling.draws import Input
 from segcertify.sampling.segmenter import Segmenter
+from segcertify.sampling.smooth import Smooth
 from segcertify.sampling.streams import DrawStream
 from segcertify.stats.binomial import p_values
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class Perturbed:
     """A perturbed input, and how many of n fresh draws gave each component its certified label there."""
 
     name: str
     x: torch.Tensor
-    """On the CPU, since an audit of many inputs keeps all places."""
+    """On the CPU, since an audit of many inputs keeps all of them."""
     agree: IntArray
     violated: BoolArray
     """The certified components at which p >= 1/2 is rejected."""
@@ -47,20 +49,20 @@ class Finding:
     """
 
     certificate: Certificate
-    places: tuple[Place, ...]
+    perturbed: tuple[Perturbed, ...]
     n: int
     level: float
 
     @property
     def tests(self) -> int:
-        """How many were made: certified components times places."""
-        return self.certificate.certified * len(self.places)
+        """How many were made: certified components times perturbed inputs."""
+        return self.certificate.certified * len(self.perturbed)
 
     @property
     def violated(self) -> BoolArray:
-        """The components with a violation at any place."""
-        nowhere = np.zeros(self.certificate.labels.shape, bool)
-        return np.asarray(np.any([nowhere, *(place.violated for place in self.places)], axis=0))
+        """The components with a violation at any perturbed input."""
+        none = np.zeros(self.certificate.labels.shape, bool)
+        return np.asarray(np.any([none, *(each.violated for each in self.perturbed)], axis=0))
 
     @property
     def refuted(self) -> bool:
@@ -72,15 +74,15 @@ class Finding:
         """In a sentence or two."""
         if not self.tests:
             return "Nothing is certified, so there is nothing to refute."
-        asked = f"{self.certificate.certified:,} certified components at {len(self.places)} places"
+        tested = f"{self.certificate.certified:,} certified components at {len(self.perturbed)} perturbed inputs"
         fresh = f"{self.n:,} fresh draws each, {self.tests:,} tests"
         found = int(self.violated.sum())
         if not found:
-            return f"No violation: {asked}, {fresh}. The claim rests on its proof; this audit did not refute it."
-        where = ", ".join(place.name for place in self.places if place.violated.any())
-        said = "The certificate is refuted" if self.refuted else "Its claim allows so many"
+            return f"No violation: {tested}, {fresh}. The claim rests on its proof; this audit did not refute it."
+        where = ", ".join(each.name for each in self.perturbed if each.violated.any())
+        meaning = "The certificate is refuted" if self.refuted else "The claim allows this many"
         return (
-            f"{found:,} components are violated ({where}): {asked}, {fresh}. {said}. A true claim is refuted with "
+            f"{found:,} components are violated ({where}): {tested}, {fresh}. {meaning}. A true claim is refuted with "
             f"probability at most {self.level:g}; a claim may be false with probability {self.certificate.alpha:g}."
         )
 
@@ -117,54 +119,54 @@ def audit_certificate(
     device: str | torch.device | None = None,
     progress: bool | Advance | None = None,
 ) -> Finding:
-    """Try to refute a certificate of x: ask the smoothed model again at the strongest perturbations found.
+    """Try to refute a certificate of x: count the smoothed model's labels at the strongest perturbations found.
 
-    The places, all within the certificate's radius and norm: x itself; what an attack
+    The inputs, all within the certificate's radius and norm: x itself; what an attack
     on the smoothed model finds, aimed at all certified components, then at each of the
     ``weakest`` alone (those that fewest draws at x agree on); what an attack on the base
     model finds; random ``directions``. No box confines them: the claim has none.
 
-    The n draws of a place are addressed by an input id that begins with "audit" and
-    goes on with the place and the certificate's own id. It is longer than that id, and
-    differs from the attacks': neither the certificate nor the search for the place used
-    these draws, whatever the seeds.
+    The n draws at an input have an input id that begins with "audit" and goes on with
+    the input's name and the certificate's own id. It is longer than that id, and differs
+    from the attacks'. So neither the certificate nor the search for the input used these
+    draws, whatever the seeds.
 
     Parameters
     ----------
     n : int
-        Fresh draws at every place. With more, probabilities closer to 1/2 are told from it.
+        Fresh draws at every input. The more, the closer to 1/2 the probabilities that the test can reject.
     draws, steps, restarts
         Of the attacks (`attack_smoothed`). ``steps=0`` leaves them out, for models without gradients.
     level : float
-        The chance of a false violation, over all components and places.
+        The chance of a false violation, over all components and inputs.
     """
     _require_claim(certificate)
+    n, level = require_integer("n", n), require_probability("level", level)
     steps, seed = require_integer("steps", steps, at_least=0), require_integer("seed", seed, at_least=0)
     draws, restarts = require_integer("draws", draws), require_integer("restarts", restarts)
     weakest = min(require_integer("weakest", weakest, at_least=0), certificate.certified)
     directions = require_integer("directions", directions, at_least=0)
     if not certificate.certified:
-        return Finding(certificate, (), require_integer("n", n), require_probability("level", level))
-    moves = certificate.radius > 0
-    count = 1 + moves * (directions + (2 + weakest if steps else 0))
-    test = _Test(model, certificate, n=n, places=count, level=level, seed=seed, batch_size=batch_size, device=device)
-    with progress_bar(count * n, "auditing", show=progress) as advance:
-        here = test.at(x, "x itself", advance)
-        places = [here]
-        if moves:
-            search = _Search(
-                model,
-                here.x.to(working_device(device, model, x)),
-                certificate,
-                draws=draws,
-                steps=steps,
-                restarts=restarts,
-                seed=seed,
-                batch_size=batch_size,
-            )
-            found = search.places(_weakest(here, certificate, weakest), directions)
-            places += [test.at(moved, name, advance) for name, moved in found]
-    return Finding(certificate, tuple(places), test.n, test.level)
+        return Finding(certificate, (), n, level)
+    inputs = 1 + (certificate.radius > 0) * (directions + (2 + weakest if steps else 0))
+    most = _most_violating(n, level, inputs, certificate.certified)
+    smooth = Smooth(model, certificate.noise, seed=seed, batch_size=batch_size, device=device)
+    with progress_bar(inputs * n, "auditing", show=progress) as advance:
+
+        def test(name: str, moved: torch.Tensor) -> Perturbed:
+            """The exact binomial test of p >= 1/2 for every certified component."""
+            fresh = f"audit, {name}, {certificate.input_id}"
+            agree = smooth.agreement(moved, certificate.labels, n=n, input_id=fresh, progress=advance)
+            return Perturbed(name, moved.cpu(), agree, (certificate.labels != ABSTAIN) & (agree <= most))
+
+        unmoved = smooth.draws(x).x
+        itself = test("x itself", unmoved)
+        found = [itself]
+        if certificate.radius > 0:
+            search = _Search(smooth, unmoved, certificate, draws, steps, restarts)
+            chosen = _weakest(itself, certificate, weakest)
+            found += [test(name, moved) for name, moved in search.inputs(chosen, directions)]
+    return Finding(certificate, tuple(found), n, level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,15 +200,17 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """In a sentence."""
-        images = len(self.findings)
-        tried = sum(finding.certificate.certified for finding in self.findings)
+        """In a few sentences."""
+        inputs = len(self.findings)
+        certified = sum(finding.certificate.certified for finding in self.findings)
         tests = sum(finding.tests for finding in self.findings)
+        tested = f"{certified:,} certified components in {inputs} inputs, {tests:,} tests with fresh draws. "
+        if not self.refuted:
+            return f"{tested}0 of {inputs} inputs have a violation: consistent with the claims."
         return (
-            f"{tried:,} certified components in {images} inputs, {tests:,} tests with fresh draws. "
-            f"{self.refuted} of {images} inputs have a violation; certificates that hold as often as they say give at "
-            f"least so many with probability at most {self.p_value:.2g} (Bin({images}, {self.rate:g}): alpha plus the "
-            "audit's own false alarms)."
+            f"{tested}{self.refuted} of {inputs} inputs have a violation. If all claims hold as often as they say, at "
+            f"least {self.refuted} are refuted with probability at most {self.p_value:.2g} (Bin({inputs}, "
+            f"{self.rate:g}): alpha plus the audit's own false alarms)."
         )
 
 
@@ -227,82 +231,23 @@ def audit_many(
             f"an audit of many needs certificates from different draws, but {len(pairs)} have {len(set(keys))} pairs "
             "of seed and input id: give every input an input_id of its own when certifying"
         )
-    return Audit(
-        tuple(
-            audit_certificate(model, x, certificate, seed=seed + i, **options)
-            for i, (x, certificate) in enumerate(pairs)
-        )
-    )
-
-
-class _Test:
-    """Fresh draws at a place, and the exact binomial test of p >= 1/2 for every certified component."""
-
-    def __init__(
-        self,
-        model: Segmenter,
-        certificate: Certificate,
-        *,
-        n: int,
-        places: int,
-        level: float,
-        seed: int,
-        batch_size: int | None,
-        device: str | torch.device | None,
-    ) -> None:
-        self.model, self.certificate, self.seed = model, certificate, seed
-        self.batch_size, self.device = batch_size, device
-        self.n, self.level = require_integer("n", n), require_probability("level", level)
-        p = p_values(self.n, 0.5)[::-1]  # P(Bin(n, 1/2) <= k), for k = 0 .. n
-        each = self.level / (places * certificate.certified)
-        self.most = int(np.count_nonzero(p <= each)) - 1
-        if self.most < 0:
-            raise InputError(
-                f"n={n} draws can refute nothing at level={level:g} over {certificate.certified:,} components at "
-                f"{places} places: use n >= {int(np.ceil(-np.log2(each))) + 1}"
-            )
-
-    def at(self, x: Input, name: str, advance: Advance) -> Place:
-        """Ask at x."""
-        draws = Draws(
-            self.model,
-            x,
-            noise=self.certificate.noise,
-            seed=self.seed,
-            batch_size=self.batch_size,
-            device=self.device,
-            input_id=f"audit, {name}, {self.certificate.input_id}",
-        )
-        labels = self.certificate.labels
-        if draws.components != labels.shape:
-            raise InputError(
-                f"the certificate is for components {labels.shape}, but the model has {draws.components}: give the "
-                "model and the input that were certified"
-            )
-        wanted = torch.from_numpy(labels).to(draws.x.device)
-        agree = torch.zeros_like(wanted, dtype=torch.int32)
-        for _, seen in draws.batches("agree", 0, self.n):
-            agree += (seen == wanted).sum(0)
-            advance(len(seen))
-        counts = agree.cpu().numpy()
-        return Place(name, draws.x.cpu(), counts, (labels != ABSTAIN) & (counts <= self.most))
+    audits = enumerate(pairs, start=seed)
+    return Audit(tuple(audit_certificate(model, x, each, seed=own, **options) for own, (x, each) in audits))
 
 
 @dataclass(frozen=True, eq=False)
 class _Search:
     """Perturbations within the radius that may break a certificate."""
 
-    model: Segmenter
+    smooth: Smooth
     x: torch.Tensor
     certificate: Certificate
     draws: int
     steps: int
     restarts: int
-    seed: int
-    batch_size: int | None
 
-    def places(self, weakest: Sequence[int], directions: int) -> Iterator[tuple[str, torch.Tensor]]:
-        """Their names and the inputs."""
+    def inputs(self, weakest: Sequence[int], directions: int) -> Iterator[tuple[str, torch.Tensor]]:
+        """Their names and the perturbed inputs."""
         if self.steps:
             try:
                 first = self._smoothed(self.certificate)
@@ -319,47 +264,46 @@ class _Search:
 
     def _smoothed(self, aim: Certificate) -> torch.Tensor:
         return attack_smoothed(
-            self.model,
-            self.x,
-            aim,
-            draws=self.draws,
-            steps=self.steps,
-            restarts=self.restarts,
-            box=None,
-            batch_size=self.batch_size,
-            seed=self.seed,
-            progress=False,
-        ).x[0]
+            self.smooth.model, self.x, aim, draws=self.draws, steps=self.steps, restarts=self.restarts, box=None,
+            batch_size=self.smooth.batch_size, seed=self.smooth.seed, progress=False,
+        ).x[0]  # fmt: skip
 
     def _base(self) -> torch.Tensor:
         labels = torch.from_numpy(np.asarray(self.certificate.labels, np.int64))[None]
-        return ascend(
-            self.model,
-            self.x[None],
-            labels,
-            self._threat(),
-            valid=labels >= 0,
-            steps=self.steps,
-            restarts=self.restarts,
-            seed=self.seed,
-            progress=False,
-        ).x[0]
+        ascent = GradientAscent(self.steps, restarts=self.restarts, seed=self.smooth.seed)
+        batch = self.x[None]
+        return ascent(self.smooth.model, batch, labels, self._threat, valid=labels >= 0, progress=False).x[0]
 
     def _direction(self, i: int) -> torch.Tensor:
         """A step of twice the radius along random numbers, and back to the ball's surface."""
-        threat, batch, stream = self._threat(), self.x[None], DrawStream(self.seed, "audit", "candidate", i)
-        still = torch.zeros_like(threat.start(batch, stream))
+        threat, batch, stream = self._threat, self.x[None], DrawStream(self.smooth.seed, "audit", "candidate", i)
+        zero = torch.zeros_like(threat.start(batch, stream))
         towards = stream.normal_(torch.empty_like(batch))
-        return threat.apply(batch, threat.climb(batch, still, towards, 2 * threat.radius))[0]
+        return threat.apply(batch, threat.step(batch, zero, towards, 2 * threat.radius))[0]
 
+    @cached_property
     def _threat(self) -> Threat:
-        return threat_of(self.certificate, self.certificate.radius, self.x, None)
+        certificate = self.certificate
+        return noise_threat(certificate.noise, certificate.radius, self.x, norm=certificate.norm, box=None)
 
 
-def _weakest(here: Place, certificate: Certificate, count: int) -> list[int]:
+def _most_violating(n: int, level: float, inputs: int, certified: int) -> int:
+    """The largest count of n that rejects "p is at least 1/2", at an equal share of the level for every test."""
+    p = p_values(n, 0.5)[::-1]  # P(Bin(n, 1/2) <= k), for k = 0 .. n
+    each = level / (inputs * certified)
+    most = int(np.count_nonzero(p <= each)) - 1
+    if most < 0:
+        raise InputError(
+            f"n={n} draws can refute nothing at level={level:g} over {certified:,} components at {inputs} perturbed "
+            f"inputs: use n >= {int(np.ceil(-np.log2(each))) + 1}"
+        )
+    return most
+
+
+def _weakest(itself: Perturbed, certificate: Certificate, count: int) -> list[int]:
     """The certified components that fewest draws agree on, as flat indices."""
     certified = np.flatnonzero(~certificate.abstained)
-    order = np.argsort(here.agree.ravel()[certified], kind="stable")
+    order = np.argsort(itself.agree.ravel()[certified], kind="stable")
     return [int(i) for i in certified[order[:count]]]
 
 

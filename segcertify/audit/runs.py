@@ -17,7 +17,7 @@ from segcertify.models import with_precision
 from segcertify.models.identity import same_identity
 from segcertify.records import RunFolder, Setting
 from segcertify.sampling.draws import input_digest
-from segcertify.sampling.segmenter import Segmenter, given
+from segcertify.sampling.segmenter import Segmenter, for_category
 from segcertify.votes import Votes
 
 
@@ -60,17 +60,11 @@ def audit_run(
         votes = Votes.load(files[scene.id])
         if votes.input_digest != input_digest(torch.from_numpy(scene.x)):
             raise InputError(f"scene {scene.id!r} is not the input that {run} certified: give the same data")
-        findings.append(
-            audit_certificate(
-                given(model, scene.category),
-                scene.x,
-                certify_votes(
-                    votes.at(setting.n), tau=setting.tau, alpha=configuration["alpha"], correction=correction
-                ),
-                seed=seed,
-                **options,
-            )
+        certificate = certify_votes(
+            votes.at(setting.n), tau=setting.tau, alpha=configuration["alpha"], correction=correction
         )
+        own = for_category(model, scene.category)
+        findings.append(audit_certificate(own, scene.x, certificate, seed=seed, **options))
     return Audit(tuple(findings))
 
 

@@ -18,20 +18,20 @@ from segcertify.audit.scores import FEWEST_ENTRIES, scores_of
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
 from segcertify.sampling.draws import require_device, working_device
-from segcertify.sampling.segmenter import Segmenter, as_weights, is_random, predict
+from segcertify.sampling.segmenter import Segmenter, is_random, predict, to_model_dtype
 from segcertify.sampling.streams import DrawStream, Phase
 
 Draw = Callable[[torch.Tensor, Phase, Sequence[int]], torch.Tensor]
 """From an input, "candidate" (n0) or "agree" (n), and the draws' indices to noisy copies (B, *x.shape)."""
 
 RESOLUTION = 2.0**-25
-"""Scores stay so far from 0 and 1: floats are no finer."""
+"""Scores keep this distance from 0 and 1: single precision is no finer."""
 BLOCK = 1024
 
 
 @dataclass(frozen=True)
 class Check:
-    """One question, its p-value (0 or 1 where chance has no part), and the level below which the answer is no."""
+    """One check, its p-value (0 or 1 where chance has no part), and the level at or below which it fails."""
 
     name: str
     p_value: float
@@ -40,7 +40,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether the p-value is above the level."""
         return self.p_value > self.level
 
 
@@ -54,7 +54,7 @@ class SamplerFinding:
 
     @property
     def failed(self) -> tuple[Check, ...]:
-        """Those that speak against the sampler."""
+        """Those that did not pass."""
         return tuple(check for check in self.checks if not check.passed)
 
     @property
@@ -63,8 +63,8 @@ class SamplerFinding:
         sure = f"A right sampler fails any check with probability at most {self.level:g}."
         if not self.failed:
             return f"{self.noise}: {len(self.checks)} checks passed. {sure}"
-        said = "; ".join(f"{check.name} ({check.detail}, p = {check.p_value:.2g})" for check in self.failed)
-        return f"{self.noise}: FAILED {said}. {sure}"
+        failed = "; ".join(f"{check.name} ({check.detail}, p = {check.p_value:.2g})" for check in self.failed)
+        return f"{self.noise}: FAILED {failed}. {sure}"
 
 
 def own_draws(noise: Noise, *, seed: int = 0, input_id: str = "") -> Draw:
@@ -99,7 +99,7 @@ def audit_sampler(
     x : tensor, optional
         An input; by default a grey image, or a random cloud for rotations, which are audited in double precision.
     model : callable, optional
-        Also ask whether it gives the same labels to the same noisy inputs twice.
+        Also check whether it gives the same labels to the same noisy inputs twice.
     n, n0 : int
         How many draws to look at, n in whole batches. By default n is 1,000, or 20,000
         for rotations, of which a draw shows only one or three numbers.
@@ -108,15 +108,15 @@ def audit_sampler(
     device : str or torch.device, optional
         Where to draw; x's by default. Our numbers on CUDA come from another generator than elsewhere.
     """
-    angle = noise.norm == "angle"
+    rotates = not noise.additive
     if x is None:
         rng = np.random.default_rng(0)
-        x = torch.from_numpy(rng.standard_normal((32, 3))) if angle else torch.full((3, 16, 16), 0.5)
+        x = torch.from_numpy(rng.standard_normal((32, 3))) if rotates else torch.full((3, 16, 16), 0.5)
     x = x if device is None else x.to(require_device(device))
-    x = x.double() if angle else x
+    x = x.double() if rotates else x
     noise.check(tuple(x.shape))
     batch_size, n0 = require_integer("batch_size", batch_size, at_least=2), require_integer("n0", n0)
-    n = require_integer("n", (20_000 if angle else 1000) if n is None else n)
+    n = require_integer("n", (20_000 if rotates else 1000) if n is None else n)
     if n % batch_size or n < max(n0, 2 * batch_size):
         raise InputError(
             f"n must be a multiple of batch_size={batch_size}, at least two of it and at least n0={n0}, but got {n}: "
@@ -126,14 +126,15 @@ def audit_sampler(
     draw = draw or own_draws(noise, seed=seed)
     candidate = _collect(draw, noise, x, phase="candidate", count=n0, batch_size=batch_size)
     agree = _collect(draw, noise, x, phase="agree", count=n, batch_size=batch_size)
-    answers = _answers(candidate, agree, batch_size)
+    results = _results(candidate, agree, batch_size)
     if model is not None:
-        answers.append(_determinism(model, draw(x, "candidate", range(2)), seed))
-    share = level / len(answers)
-    return SamplerFinding(noise, tuple(Check(name, p, share, detail) for name, p, detail in answers), level)
+        results.append(_determinism(model, draw(x, "candidate", range(2)), seed))
+    share = level / len(results)
+    return SamplerFinding(noise, tuple(Check(name, p, share, detail) for name, p, detail in results), level)
 
 
-Answer = tuple[str, float, str]
+Result = tuple[str, float, str]
+"""A check's name, its p-value, and a number that says why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,14 +163,14 @@ def _collect(draw: Draw, noise: Noise, x: torch.Tensor, *, phase: Phase, count: 
     return _Drawn(uniform, normal, sum(int((~each.kept).sum()) for each in found))
 
 
-def _answers(candidate: _Drawn, agree: _Drawn, batch_size: int) -> list[Answer]:
-    """Every question, its p-value, and a number that says why."""
+def _results(candidate: _Drawn, agree: _Drawn, batch_size: int) -> list[Result]:
+    """Every check."""
     z, both = agree.normal, np.concatenate([candidate.normal, agree.normal])
     exact = np.concatenate([candidate.uniform, agree.uniform])
     grid = z.reshape(-1, batch_size, z.shape[1])  # batches, draws, entries
     n0, strayed = len(candidate.normal), candidate.strayed + agree.strayed
     pairs = np.stack([candidate.normal, z[:n0]], 1)
-    answers = [
+    results = [
         ("only what the noise changes is changed", float(not strayed), f"{strayed} draws strayed"),
         _duplicates(exact, n0),
         _common("draws of a batch are independent", grid),
@@ -180,11 +181,11 @@ def _answers(candidate: _Drawn, agree: _Drawn, batch_size: int) -> list[Answer]:
         _variance(z),
     ]
     if z.shape[1] >= FEWEST_ENTRIES:
-        answers.append(_nearest(both))
-    return answers
+        results.append(_nearest(both))
+    return results
 
 
-def _duplicates(u: FloatArray, n0: int) -> Answer:
+def _duplicates(u: FloatArray, n0: int) -> Result:
     """Equal draws: continuous noise repeats none. (Normal scores are cut off, and could be equal far out.)"""
     _, groups = np.unique(u, axis=0, return_inverse=True)
     shared = len(np.intersect1d(groups[:n0], groups[n0:]))
@@ -192,7 +193,7 @@ def _duplicates(u: FloatArray, n0: int) -> Answer:
     return "no draw comes twice", float(not repeated), f"{repeated} repeated, {shared} among both the n0 and the n"
 
 
-def _common(name: str, z: FloatArray) -> Answer:
+def _common(name: str, z: FloatArray) -> Result:
     """Members (groups, B, m) of a group share nothing: their sums over sqrt(B) are standard normal again."""
     sums = z.sum(1) / np.sqrt(z.shape[1])
     p, ratio = _chi_square(float((sums**2).sum()), sums.size)
@@ -200,20 +201,20 @@ def _common(name: str, z: FloatArray) -> Answer:
     return name, p, f"mean correlation {correlation:+.4f}"
 
 
-def _law(u: FloatArray) -> Answer:
+def _law(u: FloatArray) -> Result:
     """Kolmogorov and Smirnov's distance between the scores and the stated law."""
     test = stats.kstest(u.ravel(), "uniform")
     return "draws have the stated law", float(test.pvalue), f"distance {test.statistic:.4f}"
 
 
-def _variance(z: FloatArray) -> Answer:
+def _variance(z: FloatArray) -> Result:
     """Sums of squares of all entries together and of each alone, one half of the level each."""
     p, ratio = _chi_square(float((z**2).sum()), z.size)
     each = min(_chi_square(float(total), len(z))[0] for total in (z**2).sum(0))
     return "every entry has the stated variance", min(1.0, 2 * p, 2 * z.shape[1] * each), f"{ratio:.4f} of it"
 
 
-def _nearest(z: FloatArray) -> Answer:
+def _nearest(z: FloatArray) -> Result:
     """The largest correlation of any two draws: of directions in m dimensions, its law is known exactly."""
     unit, m = z / np.linalg.norm(z, axis=1, keepdims=True), z.shape[1]
     largest = 0.0
@@ -235,11 +236,11 @@ def _chi_square(total: float, degrees: int) -> tuple[float, float]:
     return min(1.0, float(p)), total / degrees
 
 
-def _determinism(model: Segmenter, batch: torch.Tensor, seed: int) -> Answer:
+def _determinism(model: Segmenter, batch: torch.Tensor, seed: int) -> Result:
     """The same labels to the same batch twice; a model that says it is random gets the same seeds, and is excused."""
     name = "the model gives the same labels twice"
     seeds = [seed, seed + 1] if is_random(model) else None
-    batch = as_weights(model, batch.to(working_device(None, model, batch)))
+    batch = to_model_dtype(model, batch.to(working_device(None, model, batch)))
     first, second = (predict(model, batch, seeds) for _ in range(2))
     changed = int((first != second).sum())
     said = f"{changed:,} of {first.numel():,} labels changed"

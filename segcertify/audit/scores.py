@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from scipy import special
+from scipy.spatial.transform import Rotation as Rotations
 
 from segcertify.arrays import BoolArray, FloatArray, IntArray
 from segcertify.errors import InputError
 from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform
-from segcertify.noise.rotation import AXES, heat_kernel_cdf, rotation_matrix, turned_vectors
+from segcertify.noise.rotation import AXES, heat_kernel_cdf, turned_vectors
 
 MOST_ENTRIES = 1024
 FEWEST_ENTRIES = 16
@@ -41,7 +42,7 @@ def scores_of(noise: Noise, x: torch.Tensor) -> Scores:
     noised = _noised(noise, x)
     if len(noised) < FEWEST_ENTRIES:
         raise InputError(
-            f"x has {len(noised)} entries with noise, too few to tell draws apart: give at least {FEWEST_ENTRIES}"
+            f"x has {len(noised)} entries with noise, too few to compare draws: give at least {FEWEST_ENTRIES}"
         )
     chosen = noised[np.unique(np.linspace(0, len(noised) - 1, min(len(noised), MOST_ENTRIES)).astype(int))]
     still = np.setdiff1d(np.arange(x.numel()), noised)
@@ -74,44 +75,38 @@ def _noised(noise: Noise, x: torch.Tensor) -> IntArray:
 
 
 def _axis_scores(noise: AxisRotation, x: torch.Tensor, batch: torch.Tensor) -> Scored:
-    """The angle's place in the normal law wrapped around the circle; (B, 1)."""
+    """The angle's rank in the normal law wrapped around the circle; (B, 1)."""
     axis = np.asarray(AXES[noise.axis] if isinstance(noise.axis, str) else noise.axis, float)
     axis = axis / np.linalg.norm(axis)
-    turns, rigid = _rotations(x, batch, noise.vectors)
-    quarter = rotation_matrix(axis, math.pi / 2) @ (np.eye(3) - np.outer(axis, axis))  # the cross product with the axis
-    angles = np.arctan2(np.tensordot(turns, quarter, 2), np.einsum("bii->b", turns) - 1)
-    aligned = np.abs(turns @ axis - axis).max(1) < TOLERANCE
-    rounds = (
-        2 * math.pi * np.arange(-math.ceil(6 * noise.sigma / math.pi) - 1, math.ceil(6 * noise.sigma / math.pi) + 2)
-    )
+    rotations, rigid = _rotations(x, batch, noise.vectors)
+    angles = rotations.as_rotvec() @ axis
+    aligned = np.abs(rotations.apply(axis) - axis).max(1) < TOLERANCE
+    most = math.ceil(6 * noise.sigma / math.pi) + 1
+    rounds = 2 * math.pi * np.arange(-most, most + 1)
     upper, lower = (angles[:, None] + rounds) / noise.sigma, (rounds - math.pi) / noise.sigma
     return Scored((special.ndtr(upper) - special.ndtr(lower)).sum(1)[:, None], rigid & aligned)
 
 
 def _rotation_scores(noise: Rotation, x: torch.Tensor, batch: torch.Tensor) -> Scored:
-    """The angle's place in the heat kernel's law, and the axis's height and longitude; (B, 3)."""
-    turns, rigid = _rotations(x, batch, noise.vectors)
-    odd = np.stack(
-        [turns[:, 2, 1] - turns[:, 1, 2], turns[:, 0, 2] - turns[:, 2, 0], turns[:, 1, 0] - turns[:, 0, 1]], 1
-    )
-    length = np.linalg.norm(odd, axis=1)
-    angles = np.arctan2(length, np.einsum("bii->b", turns) - 1)
-    axes = odd / np.maximum(length, np.finfo(float).tiny)[:, None]
+    """The angle's rank in the heat kernel's law, and the axis's height and longitude; (B, 3)."""
+    rotations, rigid = _rotations(x, batch, noise.vectors)
+    vectors, angles = rotations.as_rotvec(), rotations.magnitude()
+    axes = vectors / np.maximum(angles, np.finfo(float).tiny)[:, None]
     height, longitude = (axes[:, 2] + 1) / 2, np.arctan2(axes[:, 1], axes[:, 0]) / (2 * math.pi) + 0.5
     return Scored(np.stack([heat_kernel_cdf(angles, noise.sigma), height, longitude], 1), rigid)
 
 
-def _rotations(x: torch.Tensor, batch: torch.Tensor, vectors: int | None) -> tuple[FloatArray, BoolArray]:
-    """The rotation nearest to what each cloud underwent (Kabsch's algorithm; B, 3, 3), and if it was just that (B,)."""
+def _rotations(x: torch.Tensor, batch: torch.Tensor, vectors: int | None) -> tuple[Rotations, BoolArray]:
+    """The rotation nearest to what each cloud underwent (Kabsch's algorithm), and whether it was just that (B,)."""
     before, after = x.double().cpu().numpy(), batch.double().cpu().numpy()
     columns = 3 * turned_vectors(before.shape, vectors)
     start = before[:, :columns].reshape(-1, 3)
     if np.linalg.matrix_rank(start) < 2:
-        raise InputError("the cloud's points lie on a line, so that rotations cannot be told apart: give another")
+        raise InputError("the cloud's points lie on a line, so that its rotation cannot be measured: give another")
     end = after[:, :, :columns].reshape(len(after), -1, 3)
     u, _, vt = np.linalg.svd(np.einsum("bpi,pj->bij", end, start))
     u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]
-    turns = u @ vt
-    error = np.abs(end - start @ turns.transpose(0, 2, 1)).max((1, 2)) / np.abs(start).max()
+    nearest = u @ vt
+    error = np.abs(end - start @ nearest.transpose(0, 2, 1)).max((1, 2)) / np.abs(start).max()
     rest = np.abs(after[:, :, columns:] - before[:, columns:]).max((1, 2), initial=0)
-    return turns, (error < TOLERANCE) & (rest == 0)
+    return Rotations.from_matrix(nearest), (error < TOLERANCE) & (rest == 0)

@@ -58,7 +58,7 @@ def attack(
     from segcertify.figures.attack import attack_figure
     from segcertify.figures.image import save_figure
     from segcertify.models import card_of
-    from segcertify.sampling.sampler import certify
+    from segcertify.sampling.smooth import certify
 
     require_loss(loss)
     for name, count in (("steps", steps), ("restarts", restarts), ("draws", draws)):
@@ -151,10 +151,10 @@ def _require_classes(target: IntArray, classes: int, *, label: Path | None) -> N
 
 def _classes(model: Segmenter, x: torch.Tensor) -> int:
     """How many classes a model gives logits of."""
-    from segcertify.sampling.segmenter import answer, as_weights, is_random
+    from segcertify.sampling.segmenter import is_random, raw_output, to_model_dtype
 
     try:
-        output = answer(model, as_weights(model, x[None]), [0] if is_random(model) else None)
+        output = raw_output(model, to_model_dtype(model, x[None]), [0] if is_random(model) else None)
     except (RuntimeError, ValueError, TypeError) as error:
         raise InputError(f"the model failed on this image, {type(error).__name__}: {error}") from error
     if not output.is_floating_point() or output.ndim < 2:

@@ -91,7 +91,7 @@ def audit(
             **options,
         )
         console.print(escape(certificate.claim))
-        print_table(_places(found))
+        print_table(_perturbed(found))
     elif run is not None and model is not None and data is not None:
         scenes = load(data)
         found = audit_run(
@@ -142,13 +142,14 @@ def _checks(finding: SamplerFinding) -> Table:
     return Table(f"Draws of {finding.noise}", ("check", "", "p-value", "found"), rows, (finding.verdict,))
 
 
-def _places(finding: Finding) -> Table:
-    """Where the smoothed model was asked again."""
+def _perturbed(finding: Finding) -> Table:
+    """The perturbed inputs, and what fresh draws gave there."""
     from segcertify.report.table import Table
 
     claimed = ~finding.certificate.abstained
     rows = tuple(
-        (place.name, f"{int(place.violated.sum()):,}", f"{place.agree[claimed].min() / finding.n:.1%}")
-        for place in finding.places
+        (each.name, f"{int(each.violated.sum()):,}", f"{each.agree[claimed].min() / finding.n:.1%}")
+        for each in finding.perturbed
     )
-    return Table(f"{finding.n:,} fresh draws at each place", ("place", "violations", "least agreement"), rows)
+    heads = ("perturbed input", "violations", "least agreement")
+    return Table(f"{finding.n:,} fresh draws at each perturbed input", heads, rows)

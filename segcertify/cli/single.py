@@ -120,7 +120,7 @@ def certify(
     """Certify one input: writes votes, certificate and, for images and clouds, pictures. Run again to resume."""
     from segcertify.cli.inputs import draw, read, require_its_folder
     from segcertify.models import card_of
-    from segcertify.sampling.sampler import certify
+    from segcertify.sampling.smooth import certify
 
     chosen = _noise(noise, sigma, channels, axis)
     if not input.is_file():

@@ -12,8 +12,8 @@ from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.demo.cat import Cat, photograph
 from segcertify.demo.shape import Shape
 from segcertify.report.table import Table
-from segcertify.sampling.sampler import certify
 from segcertify.sampling.segmenter import base_labels
+from segcertify.sampling.smooth import certify
 
 __all__ = ["Cat", "Demo", "Shape", "photograph", "run"]
 

@@ -1,4 +1,4 @@
-"""An attacker: how an evaluation tries to break the labels of its scenes, and what it leaves of them.
+"""Attacks on the scenes of an evaluation, and what they leave of the labels.
 
 An attack gives an upper bound on what a model gets right under any perturbation
 within a radius, where a certificate gives a lower one.
@@ -14,32 +14,30 @@ import numpy as np
 import torch
 
 from segcertify import metrics
-from segcertify.arrays import IntArray
-from segcertify.attacks.gradient_ascent import ascend
-from segcertify.attacks.projected_gradient import Box, require_box
-from segcertify.attacks.smoothed import Copies, noise_threat
+from segcertify.attacks.gradient_ascent import GradientAscent
+from segcertify.attacks.projected_gradient import Box
+from segcertify.attacks.smoothed import NoisyCopies, noise_threat
 from segcertify.data import Scene
 from segcertify.errors import InputError
 from segcertify.evaluation.scenes import labels_record
 from segcertify.noise import Noise
 from segcertify.progress import Advance
 from segcertify.records import AttackSettings, Record
-from segcertify.sampling.draws import Draws
-from segcertify.sampling.sampler import Sampler
-from segcertify.sampling.segmenter import Segmenter, base_labels, given
+from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
+from segcertify.sampling.smooth import Smooth
 
 COPIES = 8
 """Noisy copies a step, in attacks on a smoothed model: as many as `attack_smoothed` takes."""
 
 GRADIENT = 3
-"""A pass forward and back takes about as long as so many draws; progress bars count draws."""
+"""A pass forward and back takes about as long as this many draws; progress bars count draws."""
 
 
 @dataclass(frozen=True, eq=False)
-class Assault:
-    """An attacker's work on the scenes of one evaluation.
+class AttackedScenes:
+    """The attacks on the scenes of one evaluation.
 
-    ``threat`` is a noise: the attacker may do to inputs what its certificates speak
+    ``threat`` is a noise: attacks may do to inputs what its certificates speak
     of. ``noises`` are those of the smoothed models, by sigma.
     """
 
@@ -82,7 +80,7 @@ class Assault:
         for radius in self.settings.radii:
             noise_threat(self.threat, radius, x, box=box)
         once = replace(self, settings=replace(self.settings, steps=1, restarts=1))
-        once._search(given(model, scene.category), scene, self.settings.radii[0], lambda step: None)
+        once._search(for_category(model, scene.category), scene, self.settings.radii[0], lambda step: None)
 
     def records(self, model: Segmenter, scene: Scene, base: Record, advance: Advance) -> list[Record]:
         """What is left of a scene at each radius: of the base model, then of the smoothed ones, these also at 0."""
@@ -101,16 +99,21 @@ class Assault:
     def _on_smoothed(
         self, model: Segmenter, scene: Scene, *, sigma: float, noise: Noise, advance: Advance
     ) -> Iterator[Record]:
-        def answered(x: torch.Tensor, radius: float) -> Record:
-            labels = self._most_frequent(model, x, noise=noise, scene=scene, advance=advance)
-            record = labels_record(scene, "attacked", labels, classes=self.classes)
-            return replace(record, sigma=sigma, n=self.settings.smoothed, radius=radius)
+        smooth = Smooth(model, noise, seed=self.seed, batch_size=self.batch_size, device=self.device)
+
+        def counted(x: torch.Tensor, radius: float) -> Record:
+            """The most frequent labels at x, from draws that neither votes nor attacks use, the same at every x."""
+            n, draws = self.settings.smoothed, f"attacked {scene.id}"
+            labels = smooth.counts(x, n=n, input_id=draws, progress=advance).argmax(0)
+            return replace(
+                labels_record(scene, "attacked", labels, classes=self.classes), sigma=sigma, n=n, radius=radius
+            )
 
         def attacked(radius: float) -> Record:
-            return answered(self._search(model, scene, radius, advance, noise=noise), radius)
+            return counted(self._search(model, scene, radius, advance, noise=noise), radius)
 
         start = time.perf_counter()
-        clean = answered(self._input(scene)[0], 0.0)
+        clean = counted(self._input(scene)[0], 0.0)
         yield replace(clean, sampling_seconds=time.perf_counter() - start)
         yield from self._worsening(clean, attacked)
 
@@ -127,44 +130,25 @@ class Assault:
     ) -> torch.Tensor:
         """The input within a radius at which the model, or its smoothed one, is most often wrong, as far as found."""
         x, box = self._input(scene)
-        copies = None if noise is None else Copies(noise, COPIES, min(self.batch_size or COPIES, COPIES), self.seed)
-        weight = GRADIENT if copies is None else GRADIENT * COPIES
-        found = ascend(
+        settings, copies, weight = self.settings, None, GRADIENT
+        steps = settings.steps
+        if noise is not None:
+            copies = NoisyCopies(noise, COPIES, min(self.batch_size or COPIES, COPIES), self.seed)
+            steps, weight = settings.smoothed_steps, GRADIENT * COPIES
+        ascent = GradientAscent(steps, loss=settings.loss, restarts=settings.restarts, seed=self.seed)
+        return ascent(
             model,
             x[None],
             torch.from_numpy(scene.target.astype(np.int64))[None],
             noise_threat(self.threat, radius, x, box=box),
             valid=torch.from_numpy(scene.valid)[None],
-            steps=self.settings.steps if copies is None else self.settings.smoothed_steps,
-            loss=self.settings.loss,
-            restarts=self.settings.restarts,
             copies=copies,
-            seed=self.seed,
             progress=lambda step: advance(step * weight),
-        )
-        return found.x[0]
-
-    def _most_frequent(
-        self, model: Segmenter, x: torch.Tensor, *, noise: Noise, scene: Scene, advance: Advance
-    ) -> IntArray:
-        """The smoothed model's labels at x, from draws that neither votes nor attacks use, the same at every x."""
-        draws = Draws(
-            model,
-            x,
-            noise=noise,
-            seed=self.seed,
-            batch_size=self.batch_size,
-            device=self.device,
-            input_id=f"attacked {scene.id}",
-        )
-        counts = Sampler(draws).class_counts("agree", self.settings.smoothed, advance=advance)
-        return counts.argmax(0).cpu().numpy()
+        ).x[0]
 
     def _input(self, scene: Scene) -> tuple[torch.Tensor, Box | None]:
         """A scene's input on the device, and the bounds of its numbers: images have some, clouds none."""
-        x, box = torch.from_numpy(scene.x).to(self.device), (0.0, 1.0) if scene.x.ndim == 3 else None
-        require_box(x, box)
-        return x, box
+        return torch.from_numpy(scene.x).to(self.device), (0.0, 1.0) if scene.x.ndim == 3 else None
 
 
 def _right(record: Record) -> int:

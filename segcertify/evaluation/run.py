@@ -12,7 +12,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError, require_integer, require_probability
-from segcertify.evaluation.attacked import Assault
+from segcertify.evaluation.attacked import AttackedScenes
 from segcertify.evaluation.scenes import labels_record, radius_record, scenes_digest
 from segcertify.figures.cloud import cloud_figure, save_view
 from segcertify.figures.image import certified_figure, save_figure, save_labels
@@ -34,8 +34,8 @@ from segcertify.progress import Advance, progress_bar
 from segcertify.records import AttackSettings, Configuration, Record, RunFolder, Setting, distinct
 from segcertify.report.run import Run
 from segcertify.sampling.draws import working_device
-from segcertify.sampling.sampler import sample
-from segcertify.sampling.segmenter import Segmenter, base_labels, given
+from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
+from segcertify.sampling.smooth import Smooth
 from segcertify.stats.correction import procedure
 from segcertify.votes import Votes
 
@@ -65,7 +65,7 @@ def evaluate(
     ``settings`` are (sigma, n, tau). With none, only the base model is evaluated.
     ``noise`` is a name such as ``"rotation:z"`` (`segcertify.noise.names`), or a
     class or function that makes a noise of a sigma. Gaussian noise on clouds leaves
-    their normals alone. A model with a method ``given`` is told each scene's category.
+    their normals alone. A model with a method ``for_category`` is told each scene's category.
 
     The same arguments resume a run; other arguments are refused. An n that can
     certify nothing is recorded as full abstention. ``precision`` may be ``"bf16"`` or
@@ -98,12 +98,12 @@ def evaluate(
         threat = next(iter(noises.values()), None) or _on_channels(drawn(1.0), data)  # of any scale
         certified = [noises[claim.sigma].radius(claim.tau) for claim in claims]
         attack = attack.with_radii(certified, largest=largest_radius(threat))
-        attacked = Assault(attack, threat, noises, len(data.classes), configuration.seed, batch_size, device)
+        attacked = AttackedScenes(attack, threat, noises, len(data.classes), configuration.seed, batch_size, device)
         attacked.check(model, data[0])
         configuration = replace(configuration, attack=attack)
     folder = RunFolder(out, data.ids)
     if len(data) and not folder.claimed:  # a model that refuses the scenes leaves no folder
-        base_labels(given(model, data[0].category), torch.from_numpy(data[0].x).to(device))
+        base_labels(for_category(model, data[0].category), torch.from_numpy(data[0].x).to(device))
     folder.claim(configuration)
     work = _Evaluation(model, data, configuration, folder, noises, attacked, batch_size, device)
     work.run(save_votes=save_votes, save_pictures=save_pictures, progress=progress)
@@ -119,9 +119,10 @@ class _Evaluation:
     configuration: Configuration
     folder: RunFolder
     noises: Mapping[float, Noise]
-    attacked: Assault | None
+    attacked: AttackedScenes | None
     batch_size: int | None
     device: torch.device
+    smoothed: dict[tuple[str, float], Smooth] = field(default_factory=dict)
 
     def run(self, *, save_votes: bool, save_pictures: bool, progress: bool | None) -> None:
         """Append the records of all scenes that are not done yet."""
@@ -143,7 +144,7 @@ class _Evaluation:
 
     def _scene(self, scene: Scene, advance: Advance, *, save_votes: bool, save_pictures: bool) -> Iterator[Record]:
         """All records of one scene."""
-        model, start = given(self.model, scene.category), time.perf_counter()
+        model, start = for_category(self.model, scene.category), time.perf_counter()
         prediction = base_labels(model, torch.from_numpy(scene.x).to(self.device))
         base = labels_record(scene, "base", prediction, classes=len(self.data.classes))
         base = replace(base, sampling_seconds=time.perf_counter() - start)
@@ -166,15 +167,19 @@ class _Evaluation:
 
     def _votes(self, model: Segmenter, scene: Scene, sigma: float, advance: Advance) -> Votes:
         """The votes of one sigma, with counts at the n of each of its settings."""
-        return sample(
-            model,
+        kind = scene.category, sigma
+        if kind not in self.smoothed:  # a smoothed model probes its network once for each shape of inputs
+            self.smoothed[kind] = Smooth(
+                model,
+                self.noises[sigma],
+                seed=self.configuration.seed,
+                batch_size=self.batch_size,
+                device=self.device,
+            )
+        return self.smoothed[kind].votes(
             scene.x,
-            noise=self.noises[sigma],
             n=self.configuration.largest_n[sigma],
             n0=self.configuration.n0,
-            seed=self.configuration.seed,
-            batch_size=self.batch_size,
-            device=self.device,
             input_id=scene.id,
             prefixes=[setting.n for setting in self.configuration.settings if setting.sigma == sigma],
             checkpoint=self.folder.checkpoint(scene.id, sigma),

@@ -39,6 +39,8 @@ class Noise(Protocol):
     """Perturbs inputs at random; proves a radius from a probability. Implementations are frozen dataclasses."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
+    additive: ClassVar[bool]
+    """Whether numbers are added to the input, or it is rotated."""
 
     @property
     def norm(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from scipy import special
 
@@ -23,6 +24,7 @@ class Gaussian:
     0.1686
     """
 
+    additive: ClassVar[bool] = True
     sigma: float
     channels: tuple[int, ...] | None = None
     axis: int = 0

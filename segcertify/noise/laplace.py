@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,7 @@ class Laplace:
     0.1733
     """
 
+    additive: ClassVar[bool] = True
     b: float
 
     def __post_init__(self) -> None:

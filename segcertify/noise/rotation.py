@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -29,6 +30,7 @@ class AxisRotation:
     default 3 columns hold one vector and 6 hold two.
     """
 
+    additive: ClassVar[bool] = False
     sigma: float
     axis: str | tuple[float, ...] = "z"
     vectors: int | None = None
@@ -80,6 +82,7 @@ class Rotation:
     Inputs as for `AxisRotation`.
     """
 
+    additive: ClassVar[bool] = False
     sigma: float
     vectors: int | None = None
 

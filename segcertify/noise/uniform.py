@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from segcertify.errors import require_positive
 from segcertify.noise.base import P, Stream, Tensor, above_half, concise, require_norm, round_down
@@ -20,6 +21,7 @@ class Uniform:
     0.25
     """
 
+    additive: ClassVar[bool] = True
     lam: float
 
     def __post_init__(self) -> None:

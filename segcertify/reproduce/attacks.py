@@ -29,8 +29,8 @@ from segcertify.progress import Advance, progress_bar
 from segcertify.records.settings import smoothed_steps
 from segcertify.reproduce.attack_results import SECTIONS, Example, Results, Under
 from segcertify.reproduce.bundled import ALPHA, N0, SETTINGS
-from segcertify.sampling.sampler import certify
 from segcertify.sampling.segmenter import Segmenter, base_labels
+from segcertify.sampling.smooth import certify
 from segcertify.storage import archive
 
 CLAIM = SETTINGS[0]

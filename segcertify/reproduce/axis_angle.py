@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -26,6 +27,7 @@ class UnprovenAxisAngle:
     `AxisRotation` about one axis. Votes and certificates with this noise cannot be saved.
     """
 
+    additive: ClassVar[bool] = False
     sigma: float
 
     def __post_init__(self) -> None:

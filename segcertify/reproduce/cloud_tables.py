@@ -21,7 +21,7 @@ from segcertify.report.table import Table
 from segcertify.reproduce.axis_angle import CAVEAT, UnprovenAxisAngle
 from segcertify.reproduce.tables import read_numbers
 from segcertify.sampling.draws import working_device
-from segcertify.sampling.segmenter import Segmenter, base_labels, given
+from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
 
 NAMES = ("table2", "table2-bonferroni", "tau-sweep-clouds", "rotation")
 EVERY, LIMIT = 28, 100
@@ -163,7 +163,7 @@ def _require_fit(name: str, scenes: DataSet, model: Segmenter, device: str | Non
     scene = scenes[0]
     x = torch.from_numpy(scene.x).to(working_device(device, model))
     try:
-        base_labels(given(model, scene.category), x)
+        base_labels(for_category(model, scene.category), x)
     except InputError as error:
         raise InputError(f"the model {name} on {scenes.name}: {error}") from None
 

@@ -18,9 +18,10 @@ from segcertify.certification import indiv_class
 from segcertify.errors import require_integer, require_probability
 from segcertify.noise import Noise
 from segcertify.progress import progress_bar
-from segcertify.sampling.draws import Draws, Input
-from segcertify.sampling.sampler import Sampler
+from segcertify.sampling.draws import Input
 from segcertify.sampling.segmenter import Segmenter
+from segcertify.sampling.smooth import Smooth
+from segcertify.votes import require_mask
 
 
 def joint_class(
@@ -46,31 +47,23 @@ def joint_class(
     """
     alpha = require_probability("alpha", alpha)
     n, n0 = require_integer("n", n), require_integer("n0", n0)
-    draws = Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
-    sampler = Sampler(draws, mask)
+    draws = Smooth(model, noise, seed=seed, batch_size=batch_size, device=device).draws(x, input_id)
+    tested = np.ones(draws.components, bool) if mask is None else require_mask(mask, draws.components)
     noise.radius(0.5, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
+    where = torch.tensor(tested.ravel(), device=draws.x.device)
     with progress_bar(n0 + n, "JointClass", show=progress) as advance:
-        draw = _modal_draw(sampler, n0)
-        _, candidate = next(draws.batches("candidate", draw, draw + 1))  # draws are addressed: draw it again
-        advance(n0)
-        agree = 0
-        for _, labels in draws.batches("agree", 0, n):
-            agree += int((sampler.tested(labels) == sampler.tested(candidate)).all(1).sum())
-            advance(len(labels))
+        digests = [
+            hashlib.sha256(labels.cpu().numpy().tobytes()).digest()
+            for _, batch in draws.batches("candidate", 0, n0, advance=advance)
+            for labels in batch.flatten(1)[:, where]
+        ]
+        modal = digests.index(Counter(digests).most_common(1)[0][0])  # among equals the first seen
+        _, candidate = next(draws.batches("candidate", modal, modal + 1))  # draws are addressed: draw it again
+        agree = sum(
+            int((batch == candidate).flatten(1)[:, where].all(1).sum())
+            for _, batch in draws.batches("agree", 0, n, advance=advance)
+        )
     votes = draws.record(np.array(0), np.array(agree), n=n, n0=n0)  # one component: the whole map
     whole = indiv_class(votes, alpha=alpha, norm=norm)
-    certified = np.full(draws.components, not whole.abstained)
-    if sampler.mask is not None:
-        certified &= sampler.mask
-    labels_map = candidate[0].cpu().numpy().astype(np.int32)
-    return replace(whole, labels=np.where(certified, labels_map, ABSTAIN), N=sampler.N)
-
-
-def _modal_draw(sampler: Sampler, n0: int) -> int:
-    """The first of n0 draws that shows the most frequent label map; maps are compared by digest."""
-    digests = [
-        hashlib.sha256(row.cpu().numpy().tobytes()).digest()
-        for _, labels in sampler.draws.batches("candidate", 0, n0)
-        for row in sampler.tested(labels)
-    ]
-    return digests.index(Counter(digests).most_common(1)[0][0])  # among equals the first seen
+    labels = np.where(tested & ~whole.abstained, candidate[0].cpu().numpy().astype(np.int32), ABSTAIN)
+    return replace(whole, labels=labels, N=int(tested.sum()))

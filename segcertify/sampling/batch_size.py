@@ -1,4 +1,4 @@
-"""Memory: as much at once as a device has room for, and less when it runs out."""
+"""Batch sizes: as large as a device's memory allows, and smaller when it runs out."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TypeVar
 
 import torch
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 LARGEST_BATCH = 1024
 
 
-def as_many_as_fit(ask: Callable[[int], Answer], size: int) -> tuple[int, Answer]:
-    """``ask(size)``, with half the size each time that memory runs out; with the size that fitted."""
+def halve_until_it_fits(work: Callable[[int], Result], size: int) -> tuple[int, Result]:
+    """The first size of size, size / 2, size / 4, ... for which memory suffices, and ``work`` of that size."""
     while True:
         try:
-            return size, ask(size)
+            return size, work(size)
         except RuntimeError as error:
             if size == 1 or not out_of_memory(error):
                 raise
@@ -24,7 +24,7 @@ def as_many_as_fit(ask: Callable[[int], Answer], size: int) -> tuple[int, Answer
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Whether this is what an error says, of a GPU or of the host."""
+    """Whether an error says that the memory of a GPU or of the host ran out."""
     words = ("not enough memory", "can't allocate memory")  # torch's, of the host
     return isinstance(error, torch.OutOfMemoryError) or (
         isinstance(error, RuntimeError) and any(each in str(error) for each in words)
@@ -36,7 +36,7 @@ def fitting_batch_size(x: torch.Tensor, output: torch.Tensor) -> int:
     if x.is_cuda:
         each = (torch.cuda.max_memory_allocated(x.device) - torch.cuda.memory_allocated(x.device)) / len(output)
         cached = torch.cuda.memory_reserved(x.device) - torch.cuda.memory_allocated(x.device)
-        budget = (torch.cuda.mem_get_info(x.device)[0] + cached) / 2  # what torch keeps of earlier work is free too
+        budget = (torch.cuda.mem_get_info(x.device)[0] + cached) / 2  # torch can use again what it has cached
     else:
         each = 256 * max(x.numel(), output[0].numel())  # a model's activations: some 64 floats an entry
         budget = 2**28

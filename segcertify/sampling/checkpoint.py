@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from segcertify.arrays import Array
 from segcertify.errors import InputError, require_finite
+from segcertify.sampling.draws import Draws
 from segcertify.sampling.streams import Phase
 from segcertify.storage import archive
 from segcertify.storage.atomic import require_writable
 from segcertify.storage.interruption import interruption
 from segcertify.votes import same_answers
 
-_VERSION = 1
+_VERSION = 2
 _KIND = "checkpoint"
+_MIGRATIONS = {1: lambda header: {**header, "fingerprint_of": "input"}}
+"""Files of version 1 hold the model's answers at the input itself; later ones, at a fixed probe."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,23 +35,17 @@ class State:
 
 
 class Checkpoint:
-    """One file, rewritten whole at most every ``every`` seconds; with no path it is never due.
+    """One file, rewritten whole at most every ``every`` seconds; without a path nothing is saved.
 
-    ``run`` describes the run in plain values, ``fingerprint`` the model by a few
-    of its answers: a file of another run or model is refused.
+    ``run`` describes the run in plain values, the draws' fingerprint the model by
+    a few of its answers: a file of another run or model is refused.
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        run: Mapping[str, Any],
-        *,
-        fingerprint: Sequence[float] = (),
-        every: float,
+        self, path: str | os.PathLike[str] | None, draws: Draws, run: Mapping[str, Any], *, every: float
     ) -> None:
         self._path = None if path is None else require_writable(path)
-        self._run = dict(run)
-        self._fingerprint = list(fingerprint)
+        self._draws, self._run = draws, {**draws.describe(), **run}
         self._every = require_finite("checkpoint_every", every)
         self._saved = time.monotonic()
         self._asked_to_stop: Callable[[], BaseException | None] = lambda: None
@@ -66,7 +63,7 @@ class Checkpoint:
         """The state last saved, or None if there is none."""
         if self._path is None or not self._path.exists():
             return None
-        header, arrays = archive.read(self._path, kind=_KIND, version=_VERSION)
+        header, arrays = archive.read(self._path, kind=_KIND, version=_VERSION, migrations=_MIGRATIONS)
         run = header.get("run", {})
         for name, value in self._run.items():
             if run.get(name) != value:
@@ -75,31 +72,29 @@ class Checkpoint:
                     "Resume with the same settings, model and input, or delete the file to start anew."
                 )
         try:
-            same = same_answers(header["fingerprint"], self._fingerprint)
+            theirs, at_input = header["fingerprint"], header["fingerprint_of"] == "input"
             state = State(header["phase"], header["done"], header["batch_size"], arrays)
         except KeyError as error:
             raise InputError(f"{self._path} is not a complete checkpoint (no {error}): delete it") from None
-        if not same:
+        ours = self._draws.fingerprint_at_input() if at_input else self._draws.fingerprint
+        if not same_answers(theirs, ours):
             raise InputError(
                 f"{self._path} was written with another model: its answers to the same probes differ. "
                 "Resume with the same model, or delete the file to start anew."
             )
         return state
 
-    def due(self, *, last: bool = False) -> bool:
-        """Whether it is time to save; the last state always is."""
-        late = time.monotonic() - self._saved >= self._every
-        return self._path is not None and (last or late or self._asked_to_stop() is not None)
-
-    def save(self, state: State) -> None:
-        """Write the state."""
-        if self._path is None:
+    def save_if_due(self, state: Callable[[], State], *, last: bool = False) -> None:
+        """Write the state if it is the last, if ``every`` seconds have passed, or if the process is asked to stop."""
+        stop = self._asked_to_stop()
+        if self._path is None or not (last or stop or time.monotonic() - self._saved >= self._every):
             return
+        now = state()
         header = {
-            "phase": state.phase, "done": state.done, "batch_size": state.batch_size,
-            "run": self._run, "fingerprint": self._fingerprint,
+            "phase": now.phase, "done": now.done, "batch_size": now.batch_size,
+            "run": self._run, "fingerprint": self._draws.fingerprint, "fingerprint_of": "probe",
         }  # fmt: skip
-        archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=state.arrays)
+        archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=now.arrays)
         self._saved = time.monotonic()
-        if stop := self._asked_to_stop():
+        if stop := stop or self._asked_to_stop():
             raise stop

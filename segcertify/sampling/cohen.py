@@ -12,8 +12,8 @@ from segcertify.certification import indiv_class
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
 from segcertify.sampling.draws import Draws, Input
-from segcertify.sampling.sampler import Sampler
 from segcertify.sampling.segmenter import Segmenter
+from segcertify.sampling.smooth import Smooth
 from segcertify.stats.binomial import p_values
 
 
@@ -36,10 +36,10 @@ def predict(
     two swapped.)
     """
     n, alpha = require_integer("n", n), require_probability("alpha", alpha)
-    sampler = _classifier(
-        Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
-    )
-    counts = torch.sort(sampler.class_counts("agree", n).flatten(), descending=True, stable=True)
+    smooth = Smooth(model, noise, seed=seed, batch_size=batch_size, device=device)
+    _require_classifier(smooth, x)
+    drawn = torch.from_numpy(smooth.counts(x, n=n, input_id=input_id, progress=False))
+    counts = torch.sort(drawn, descending=True, stable=True)
     top = int(counts.values[0])
     second = int(counts.values[1]) if len(counts.values) > 1 else 0
     p = min(1.0, 2 * float(p_values(top + second, 0.5)[top]))  # BinPValue(n_A, n_A + n_B, =, 0.5)
@@ -66,18 +66,17 @@ def certify(
     smoothed arg-max within ``radius``. ``labels`` is a single number.
     """
     require_probability("alpha", alpha)
-    sampler = _classifier(
-        Draws(model, x, noise=noise, seed=seed, batch_size=batch_size, device=device, input_id=input_id)
-    )
-    noise.radius(0.5, norm, sampler.draws.input_shape)  # refuse a norm that this noise cannot prove
-    return indiv_class(sampler.votes(n=n, n0=n0, progress=False), alpha=alpha, norm=norm)
+    smooth = Smooth(model, noise, seed=seed, batch_size=batch_size, device=device)
+    noise.radius(0.5, norm, _require_classifier(smooth, x).input_shape)  # refuse a norm that this noise cannot prove
+    return indiv_class(smooth.votes(x, n=n, n0=n0, input_id=input_id, progress=False), alpha=alpha, norm=norm)
 
 
-def _classifier(draws: Draws) -> Sampler:
-    """A sampler of draws that have one label each."""
+def _require_classifier(smooth: Smooth, x: Input) -> Draws:
+    """The draws of a model that gives an input one label."""
+    draws = smooth.draws(x)
     if draws.components:
         raise InputError(
             f"a classifier gives logits (B, classes), but this model labels components of shape {draws.components}: "
             "use segcertify.certify"
         )
-    return Sampler(draws)
+    return draws

@@ -1,4 +1,4 @@
-"""Draws: the label maps of a model under noise, each addressed by its phase and index.
+"""Draws: the label maps of a model at noisy copies of one input, each addressed by its phase and index.
 
 Draw j's noise depends on (seed, input id, j) alone: not on batch size, order or
 what ran before. The "candidate" and the "agree" draws share nothing.
@@ -7,6 +7,7 @@ what ran before. The "candidate" and the "agree" draws share nothing.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,10 +16,12 @@ import torch
 from torch import nn
 
 from segcertify.arrays import Array
-from segcertify.errors import InputError, require_integer
-from segcertify.noise import Noise, require_noise
-from segcertify.sampling.batch_size import as_many_as_fit, fitting_batch_size, forget_peak, out_of_memory
-from segcertify.sampling.segmenter import Segmenter, answer, as_weights, is_random, require_ready, to_labels
+from segcertify.errors import InputError
+from segcertify.noise import Noise
+from segcertify.progress import Advance
+from segcertify.sampling.batch_size import halve_until_it_fits
+from segcertify.sampling.probe import CROSS_TALK, Probe, fingerprint, noisy_outputs
+from segcertify.sampling.segmenter import Segmenter, is_random, to_labels
 from segcertify.sampling.streams import DrawStream, Phase
 from segcertify.votes import Votes
 
@@ -26,33 +29,15 @@ Input = torch.Tensor | Array
 
 
 class Draws:
-    """A model, an input and a noise. Making one checks the input and probes the model."""
+    """The draws of a model at one input. `segcertify.Smooth.draws` makes them, after its checks."""
 
     def __init__(
-        self,
-        model: Segmenter,
-        x: Input,
-        *,
-        noise: Noise,
-        seed: int = 0,
-        batch_size: int | None = None,
-        device: str | torch.device | None = None,
-        input_id: str = "",
+        self, model: Segmenter, noise: Noise, x: torch.Tensor, probe: Probe, *, seed: int, input_id: str
     ) -> None:
-        self.model, self.noise = model, require_noise(noise)
-        self.seed = require_integer("seed", seed, at_least=0)
-        self.input_id = str(input_id)
-        self.x = _as_input(x, working_device(device, model, x))
-        require_ready(model, self.x.device)
-        noise.check(self.input_shape)
-        small = 2 if batch_size is None else min(2, require_integer("batch_size", batch_size))
-        output, batch = self._probe(small)
-        self.components = tuple(to_labels(output, batch).shape[1:])
-        if 0 in self.components:
-            raise InputError(f"the model gave shape {tuple(output.shape)}: no components to certify")
-        self.fingerprint = _fingerprint(output)
-        self.batch_size = batch_size or fitting_batch_size(self.x, output)
-        self._verified = is_random(model)
+        self.model, self.noise, self.x, self.seed, self.input_id = model, noise, x, seed, input_id
+        self.components, self.batch_size, self._probe = probe.components, probe.batch_size, probe
+        self._verified = math.inf if is_random(model) else 1
+        """The largest batch of which an entry was drawn again; a single entry has no others beside it."""
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -60,27 +45,39 @@ class Draws:
         return tuple(self.x.shape)
 
     def batches(
-        self, phase: Phase, start: int, stop: int, ends: Sequence[int] = ()
+        self,
+        phase: Phase,
+        start: int,
+        stop: int,
+        *,
+        ends: Sequence[int] = (),
+        advance: Advance = lambda step: None,
     ) -> Iterator[tuple[int, torch.Tensor]]:
         """Label maps (B, *components) of draws start .. stop - 1, and the index after each batch.
 
         Batches end at each of ``ends``. Out of memory halves the batch and goes on.
         """
 
-        def ask(size: int) -> torch.Tensor:
-            return self._labels(phase, range(start, start + size))
+        def next_labels(size: int) -> torch.Tensor:
+            return to_labels(*self._outputs(*((phase, index) for index in range(start, start + size))))
 
         while start < stop:
             limit = min(end for end in (*ends, stop) if end > start)
             wanted = min(self.batch_size, limit - start)
-            size, labels = as_many_as_fit(ask, wanted)
+            size, labels = halve_until_it_fits(next_labels, wanted)
             if size < wanted:
                 self.batch_size = size
             if labels.shape[1:] != self.components:
                 raise InputError(f"the model's components changed from {self.components} to {tuple(labels.shape[1:])}")
             start += size
-            self._verify(phase, start - 1, labels)
+            self._verify((phase, start - 1), labels)
             yield start, labels
+            advance(size)
+
+    @property
+    def fingerprint(self) -> tuple[float, ...]:
+        """A few of the model's answers to its probe."""
+        return self._probe.fingerprint
 
     def record(self, candidate: Array, agree: Array, *, n: int, n0: int) -> Votes:
         """Votes that say which input, noise and seed they come from."""
@@ -107,82 +104,27 @@ class Draws:
             "device": self.x.device.type,
         }
 
-    def _labels(self, phase: Phase, indices: Sequence[int]) -> torch.Tensor:
-        """f(x + noise) for the given draws, as labels."""
-        return to_labels(*self._answers(phase, indices))
+    def fingerprint_at_input(self) -> tuple[float, ...]:
+        """The fingerprint that checkpoints of format version 1 hold: of noisy copies of the input itself."""
+        return fingerprint(self._outputs(*(("probe", index) for index in range(self._probe.entries)))[0])
 
-    def _answers(self, phase: Phase, indices: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """What the model says to the given draws, and the batch it was given."""
-        streams = [DrawStream(self.seed, self.input_id, phase, j) for j in indices]
-        batch = self.noise.draw(self.x, streams)
-        batch = as_weights(self.model, batch)
-        seeds = [stream.model_seed for stream in streams] if is_random(self.model) else None
-        return answer(self.model, batch, seeds), batch
+    def _outputs(self, *draws: tuple[Phase, int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """f(x + noise) for draws as the model gives it, and the batch of x + noise."""
+        streams = [DrawStream(self.seed, self.input_id, phase, index) for phase, index in draws]
+        return noisy_outputs(self.model, self.noise, self.x, streams)
 
-    def _probe(self, size: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """A first look, before the long work: one draw three times, at both places of a batch, beside others."""
-        try:
-            output, batch = self._answers("probe", [0, 1][:size])
-            output = output.clone()  # a model may use its memory again
-            moved = self._answers("probe", [2, 0][-size:])[0][-1].clone()
-            forget_peak(self.x.device)
-            beside = self._answers("probe", [0, 3][:size])[0][0]
-        except InputError:
-            raise
-        except Exception as error:
-            if not out_of_memory(error):
-                how = ", seeds=[...]) since it says it is random" if is_random(self.model) else ")"
-                raise InputError(
-                    f"the model failed when called as model(batch{how} with a batch of shape "
-                    f"{(size, *self.input_shape)} = (B, *x.shape), {type(error).__name__}: {error}. "
-                    "Is x one input without a batch axis?"
-                ) from error
-            if size == 1:
-                raise
-            output = None
-        if output is None:
-            return self._probe(1)
-        to_labels(output, batch)  # refuses bad shapes and logits
-        changed = max(_changed(output[0], moved), _changed(output[0], beside))
-        if changed and not is_random(self.model):
-            raise InputError(_CHANGED.format(changed=f"{changed} of {output[0].numel()} numbers"))
-        return output, batch
-
-    def _verify(self, phase: Phase, index: int, labels: torch.Tensor) -> None:
-        """Once, at the real batch size: the last draw of a batch gets the same labels in a small batch.
+    def _verify(self, draw: tuple[Phase, int], labels: torch.Tensor) -> None:
+        """At every batch size larger than those before: the last draw gets the same labels beside another draw.
 
         Rounding in a batch of another size may move a few near ties, but less than the noise of another draw does.
         """
-        if self._verified or len(labels) <= 2:
+        if len(labels) <= self._verified:
             return
-        self._verified = True
-        again, other = self._labels(phase, [index, index - 1])
+        self._verified = len(labels)
+        again, other = to_labels(*self._outputs(draw, ("probe", 0)))
         changed, noisy = int((again != labels[-1]).sum()), int((again != other).sum())
         if changed > 0.5 * noisy + 0.001 * again.numel():
-            raise InputError(_CHANGED.format(changed=f"{changed} of {again.numel()} labels"))
-
-
-_CHANGED = (
-    "the model gave different answers to the same noisy input ({changed} changed). If entries of a batch influence "
-    "each other, draws are not independent and nothing can be certified; if the model is random, let it declare "
-    "random = True and take seeds=."
-)
-
-
-def _changed(a: torch.Tensor, b: torch.Tensor) -> int:
-    """How many of a model's answers differ: labels at all, logits by more than rounding."""
-    if a.shape != b.shape:
-        return a.numel()
-    if not a.is_floating_point():
-        return int((a != b).sum())
-    return int((~torch.isclose(a, b, rtol=1e-2, atol=1e-3 * float(a.abs().max()))).sum())
-
-
-def _fingerprint(output: torch.Tensor) -> tuple[float, ...]:
-    """A few of the model's answers to the probes, spread over all of them."""
-    numbers = output.flatten()
-    chosen = numbers[:: max(1, len(numbers) // 512)].double().cpu()
-    return tuple(float(number) for number in chosen.float())
+            raise InputError(CROSS_TALK.format(changed=f"{changed} of {again.numel()} labels"))
 
 
 def working_device(device: str | torch.device | None, model: Segmenter, x: Input | None = None) -> torch.device:
@@ -206,7 +148,7 @@ def require_device(device: str | torch.device) -> torch.device:
     return chosen
 
 
-def _as_input(x: Input, device: torch.device) -> torch.Tensor:
+def require_input(x: Input, device: torch.device) -> torch.Tensor:
     """One finite float input on the device."""
     if isinstance(x, np.ndarray):
         plain = x.dtype.newbyteorder("=") if x.dtype != np.longdouble else np.dtype(np.float64)

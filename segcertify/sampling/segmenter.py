@@ -33,9 +33,9 @@ def is_random(model: Segmenter) -> bool:
     return bool(getattr(model, "random", False))
 
 
-def given(model: Segmenter, category: str) -> Segmenter:
-    """The model for inputs of a category, if it wants to know it: one with a method ``given``."""
-    bind = getattr(model, "given", None)
+def for_category(model: Segmenter, category: str) -> Segmenter:
+    """The model for inputs of a category, if it wants to know it: one with a method ``for_category``."""
+    bind = getattr(model, "for_category", None)
     return bind(category) if bind is not None and category else model
 
 
@@ -58,7 +58,7 @@ def require_ready(model: Segmenter, device: torch.device) -> None:
             )
 
 
-def as_weights(model: Segmenter, batch: torch.Tensor) -> torch.Tensor:
+def to_model_dtype(model: Segmenter, batch: torch.Tensor) -> torch.Tensor:
     """A batch in the precision of the model's weights: noise is drawn in single or double precision and cast to it."""
     weights = model.parameters() if isinstance(model, nn.Module) else ()
     return batch.to(next((weight.dtype for weight in weights if weight.is_floating_point()), batch.dtype))
@@ -66,15 +66,15 @@ def as_weights(model: Segmenter, batch: torch.Tensor) -> torch.Tensor:
 
 def base_labels(model: Segmenter, x: torch.Tensor) -> IntArray:
     """The model's own labels of one input, without noise, in one pass."""
-    return predict(model, as_weights(model, x[None]), [0] if is_random(model) else None)[0].cpu().numpy()
+    return predict(model, to_model_dtype(model, x[None]), [0] if is_random(model) else None)[0].cpu().numpy()
 
 
 def predict(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
     """The model's labels for each entry of the batch: int64, (B, *components)."""
-    return to_labels(answer(model, batch, seeds), batch)
+    return to_labels(raw_output(model, batch, seeds), batch)
 
 
-def answer(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
+def raw_output(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
     """What the model says, as it says it: one tensor, an entry for each of the batch."""
     with torch.no_grad():
         output = model(batch) if seeds is None else model(batch, seeds=list(seeds))  # type: ignore[call-arg]

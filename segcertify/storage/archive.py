@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,14 @@ def write(
     atomic.write_bytes(path, content)
 
 
-def read(path: str | os.PathLike[str], *, kind: str, version: int) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the arrays of a file that `write` made."""
+Migration = Callable[[dict[str, Any]], dict[str, Any]]
+"""From the header of an older version to that of the newest."""
+
+
+def read(
+    path: str | os.PathLike[str], *, kind: str, version: int, migrations: Mapping[int, Migration] | None = None
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The header and the arrays of a file that `write` made, also in the older versions that ``migrations`` has."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"no {kind} file at {path}")
@@ -48,6 +54,8 @@ def read(path: str | os.PathLike[str], *, kind: str, version: int) -> tuple[dict
         raise InputError(f"{path} is not a file that segcertify wrote: its header is missing or unreadable") from None
     if form != f"segcertify.{kind}":
         raise InputError(f"{path} holds {form!r}, not segcertify.{kind}")
+    if migrations and found in migrations:
+        return migrations[found](header), arrays
     if found != version:
         raise InputError(
             f"{path} has format version {found}, but this segcertify reads version {version}: "

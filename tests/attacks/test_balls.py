@@ -39,9 +39,9 @@ def test_inputs_never_leave_the_ball_or_the_box(kind, *, seed, radius, scale, bo
     at = threat.apply(x, shift)
     assert (kind(radius).norm(at.double() - x.double()) <= radius).all()
     assert box is None or (at.min() >= 0 and at.max() <= 1)
-    climbed = threat.apply(x, threat.climb(x, at - x, shift, radius / 3))
-    assert (kind(radius).norm(climbed.double() - x.double()) <= radius).all()
-    assert climbed.dtype == x.dtype
+    stepped = threat.apply(x, threat.step(x, at - x, shift, radius / 3))
+    assert (kind(radius).norm(stepped.double() - x.double()) <= radius).all()
+    assert stepped.dtype == x.dtype
 
 
 @every

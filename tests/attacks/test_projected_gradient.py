@@ -87,16 +87,16 @@ def test_the_default_step_is_the_papers():
     assert torch.equal(pgd(model, x, one, L2(0.1)).x, pgd(model, x, one, L2(0.1), step_size=10 * 0.1 / 100).x)
 
 
-def test_losses_are_told_how_far_the_attack_is(network, batch, monkeypatch):
-    told = []
+def test_losses_know_how_far_the_attack_is(network, batch, monkeypatch):
+    seen = []
 
     def loss(logits, labels, valid, *, done):
-        told.append(done)
+        seen.append(done)
         return LOSSES["cross-entropy"](logits, labels, valid, done=done)
 
-    monkeypatch.setitem(LOSSES, "telling", loss)
-    pgd(network, batch, predict(network, batch), L2(0.1), steps=4, restarts=2, loss="telling")
-    assert told == [0, 0.25, 0.5, 0.75, 1.0] * 2
+    monkeypatch.setitem(LOSSES, "segpgd", loss)
+    pgd(network, batch, predict(network, batch), L2(0.1), steps=4, restarts=2, loss="segpgd")
+    assert seen == [0, 0.25, 0.5, 0.75, 1.0] * 2
 
 
 def test_restarts_never_make_it_worse(network, batch):

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import segcertify as sc
-from segcertify.attacks import turn_clouds
-from segcertify.attacks.rotations import Turns, rotation_matrices
+from segcertify.attacks import rotate_clouds
+from segcertify.attacks.rotations import Rotations
+from segcertify.data.clouds.rotation import rotation_matrices
 from segcertify.noise.rotation import rotation_matrix
 from segcertify.sampling.segmenter import predict
 
@@ -38,7 +39,7 @@ def test_matrices_are_rodrigues():
 @pytest.mark.parametrize("columns", [3, 6])
 def test_turns_are_rotations_within_the_radius(axis, columns):
     x, model = cloud(columns), flips_at(1.0)
-    attack = turn_clouds(model, x, predict(model, x), 0.3, axis=axis, restarts=3, steps=5)
+    attack = rotate_clouds(model, x, predict(model, x), 0.3, axis=axis, restarts=3, steps=5)
     assert (attack.shift.norm(dim=1) <= 0.3 * (1 + 1e-12)).all()
     for before, after in zip(x, attack.x, strict=True):
         for part in range(0, columns, 3):  # normals turn along, by the same rotation
@@ -52,9 +53,9 @@ def test_turns_are_rotations_within_the_radius(axis, columns):
 def test_angles_are_exact_for_clouds_in_single_precision(axis):
     x, model = cloud().float(), flips_at(1.0)
     for seed in range(5):
-        attack = turn_clouds(model, x, predict(model, x), 0.3, axis=axis, restarts=2, steps=4, seed=seed)
+        attack = rotate_clouds(model, x, predict(model, x), 0.3, axis=axis, restarts=2, steps=4, seed=seed)
         assert attack.x.dtype == torch.float32
-        vectors = Turns(0.3, axis)._vectors(attack.shift)
+        vectors = Rotations(0.3, axis)._vectors(attack.shift)
         assert (vectors.norm(dim=1) <= 0.3 * (1 + 1e-15)).all()
         if axis is not None:  # about that axis, and not one that single precision made of it
             along = torch.tensor(axis).double() / math.sqrt(14)
@@ -66,23 +67,23 @@ def test_a_known_flip_is_found(axis):
     """A point on the x axis changes its label when it turns by 0.4, and not before."""
     x = torch.tensor([[[1.0, 0.0, 0.0]]]).double()
     model, labels = flips_at(0.4), torch.zeros(1, 1, dtype=torch.long)
-    assert turn_clouds(model, x, labels, 0.39, axis=axis, restarts=4).moved.tolist() == [0]
-    assert turn_clouds(model, x, labels, 0.41, axis=axis, restarts=4).moved.tolist() == [1]
+    assert rotate_clouds(model, x, labels, 0.39, axis=axis, restarts=4).moved.tolist() == [0]
+    assert rotate_clouds(model, x, labels, 0.41, axis=axis, restarts=4).moved.tolist() == [1]
 
 
 def test_features_stay():
     x = cloud(8)
     model = flips_at(1.0)
-    attack = turn_clouds(model, x, predict(model, x), 0.3, vectors=2, restarts=1, steps=2)
+    attack = rotate_clouds(model, x, predict(model, x), 0.3, vectors=2, restarts=1, steps=2)
     assert torch.equal(attack.x[..., 6:], x[..., 6:])
     assert not torch.equal(attack.x[..., 3:6], x[..., 3:6])
 
 
 def test_bad_input():
     with pytest.raises(sc.InputError, match="no rotation is farther than pi, but the radius is 4"):
-        Turns(4.0)
+        Rotations(4.0)
     for axis in ("w", (0.0, 0.0, 0.0), (1.0, 2.0)):
         with pytest.raises(sc.InputError, match="axis must be"):
-            Turns(1.0, axis)
+            Rotations(1.0, axis)
     with pytest.raises(sc.InputError, match="8 columns"):
-        turn_clouds(flips_at(1.0), cloud(8), torch.zeros(2, 30, dtype=torch.long), 0.3)
+        rotate_clouds(flips_at(1.0), cloud(8), torch.zeros(2, 30, dtype=torch.long), 0.3)

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 import segcertify as sc
 from segcertify.attacks import attack_smoothed, recount
-from segcertify.attacks.smoothed import Copies
+from segcertify.attacks.smoothed import NoisyCopies
 
 N = 12
 THRESHOLDS = torch.linspace(-0.3, 0.3, N).double()
@@ -36,7 +36,7 @@ def probability(noise, x):
 def mean_entropy(noise, x, certificate, draws=2000):
     """The expected loss of the certified components at x, over draws of its own."""
     labels = torch.from_numpy(certificate.labels).long()
-    copies = next(Copies(noise, draws, draws, seed=99)(x[None], 0))
+    copies = next(NoisyCopies(noise, draws, draws, seed=99)(x[None], 0))
     losses = cross_entropy(half_spaces(copies), labels.clamp(min=0).expand(draws, N), reduction="none")
     return float(losses[:, labels >= 0].mean())
 
@@ -123,7 +123,7 @@ def test_noisy_copies_are_the_noise_and_have_its_gradient(noise):
     from segcertify.sampling.streams import DrawStream
 
     x = torch.randn(1, 7, 3, generator=torch.Generator().manual_seed(0)).double().requires_grad_(True)
-    copies = Copies(noise, 4, 3, seed=1)
+    copies = NoisyCopies(noise, 4, 3, seed=1)
     batches = list(copies(x, 2))
     assert [len(batch) for batch in batches] == [3, 1]
     streams = [DrawStream(1, "attack", "agree", 8 + j) for j in range(4)]

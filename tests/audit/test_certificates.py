@@ -72,7 +72,7 @@ def test_true_certificates_pass(case):
     finding = audit_certificate(model, x, certificate, **QUICK)
     assert not finding.refuted, finding.verdict
     assert not finding.violated.any()
-    assert finding.tests == certificate.certified * len(finding.places) == certificate.certified * 8
+    assert finding.tests == certificate.certified * len(finding.perturbed) == certificate.certified * 8
     assert "No violation" in finding.verdict
 
 
@@ -83,7 +83,7 @@ def test_a_planted_radius_three_times_too_large_is_caught(case):
     wrong = overstated(certified(case), 10 if case == "gaussian, linf" else 3)
     finding = audit_certificate(model, x, wrong, n=2000, steps=10)
     assert finding.refuted, finding.verdict
-    assert not finding.places[0].violated.any()  # at x itself the labels are right
+    assert not finding.perturbed[0].violated.any()  # at x itself the labels are right
     assert "refuted" in finding.verdict
 
 
@@ -95,7 +95,7 @@ def test_a_double_array_and_a_network_of_another_precision(weights):
     certificate = sc.certify(network, x, sigma=0.02, tau=0.6, n=100)
     assert certificate.certified > 20
     finding = audit_certificate(network, x, certificate, n=100, steps=3)
-    assert len(finding.places) == 8
+    assert len(finding.perturbed) == 8
     assert not finding.refuted, finding.verdict
 
 
@@ -107,7 +107,7 @@ def test_an_array_and_a_network_on_cuda():
     certificate = sc.certify(network, x, sigma=0.02, tau=0.6, n=100)
     finding = audit_certificate(network, x, certificate, n=100, steps=3)
     assert not finding.refuted, finding.verdict
-    assert {place.x.device.type for place in finding.places} == {"cpu"}
+    assert {place.x.device.type for place in finding.perturbed} == {"cpu"}
 
 
 @pytest.mark.parametrize("case", ["gaussian", "gaussian, linf", "gaussian, channels", "laplace"])
@@ -115,7 +115,7 @@ def test_places_are_within_the_radius(case):
     model, x, _, _ = CASES[case]
     certificate = certified(case)
     order = {"l2": 2, "linf": math.inf, "l1": 1}[certificate.norm]
-    sizes = [float((place.x - x).norm(order)) for place in audit_certificate(model, x, certificate, **QUICK).places]
+    sizes = [float((place.x - x).norm(order)) for place in audit_certificate(model, x, certificate, **QUICK).perturbed]
     assert sizes[0] == 0
     assert max(sizes) <= certificate.radius
     assert sizes[-1] > 0.99 * certificate.radius  # random directions end on the sphere
@@ -185,8 +185,9 @@ def test_draws_are_fresh():
     before = set(seen)
     seen.clear()
     audit_certificate(half_spaces, X, certificate, n=100, steps=2, seed=3, batch_size=100)
-    assert before
-    assert not before & set(seen)
+    probes = {DrawStream(0, "probe", "probe", 1 + j)._key for j in range(4)}  # of a fixed input, counted nowhere
+    assert before - probes
+    assert not before & set(seen) - probes
 
 
 def test_no_draw_serves_two_places_or_an_attack(monkeypatch):
@@ -206,10 +207,10 @@ def test_no_draw_serves_two_places_or_an_attack(monkeypatch):
 
     certificate = certified("gaussian")
     monkeypatch.setattr("segcertify.sampling.draws.DrawStream", Addressed)
-    for module in ("attacks.smoothed", "attacks.ascent", "audit.certificates"):
+    for module in ("attacks.smoothed", "attacks.gradient_ascent", "attacks.loss_and_gradient", "audit.certificates"):
         monkeypatch.setattr(f"segcertify.{module}.DrawStream", Searched)
-    finding = audit_certificate(half_spaces, X, certificate, n=100, steps=2, batch_size=2)
-    assert len(tested) == len(set(tested)) == 100 * len(finding.places)
+    finding = audit_certificate(half_spaces, X, certificate, n=100, steps=2, batch_size=1)
+    assert len(tested) == len(set(tested)) == 100 * len(finding.perturbed)
     assert searched
     assert not set(tested) & set(searched)
 
@@ -233,7 +234,7 @@ def test_nothing_certified_and_radius_zero():
     assert not finding.refuted
     assert "nothing to refute" in finding.verdict
     still = sc.certify(half_spaces, X, sigma=0.25, tau=0.5, n=500)
-    assert [place.name for place in audit_certificate(half_spaces, X, still, **QUICK).places] == ["x itself"]
+    assert [place.name for place in audit_certificate(half_spaces, X, still, **QUICK).perturbed] == ["x itself"]
 
 
 def test_bad_input():

@@ -14,10 +14,11 @@ import trees
 from typer.testing import CliRunner
 
 import segcertify as sc
+from segcertify.attacks.gradient_ascent import GradientAscent
 from segcertify.cli import app
 from segcertify.data import DataSet, Scene
 from segcertify.evaluation import AttackSettings, Setting, evaluate
-from segcertify.evaluation.attacked import Assault
+from segcertify.evaluation.attacked import AttackedScenes
 from segcertify.records import read_records
 from segcertify.report.figures import attacked_figure
 from segcertify.report.run import Run
@@ -130,10 +131,10 @@ def test_default_radii(tmp_path):
 def test_an_input_found_within_a_smaller_radius_counts_at_larger_ones(tmp_path, monkeypatch):
     """An attack that finds something at its smallest radius alone."""
 
-    def lazy(model, x, labels, threat, **options):
+    def lazy(self, model, x, labels, threat, **options):
         return SimpleNamespace(x=x - (threat.radius == 0.6) * 0.6 / 6)
 
-    monkeypatch.setattr("segcertify.evaluation.attacked.ascend", lazy)
+    monkeypatch.setattr(GradientAscent, "__call__", lazy)
     run = evaluate(mean_model, images(), out=tmp_path, settings=[], attack=AttackSettings(radii=(0.6, 1.0, 2.0)))
     assert right_by_radius(run.records) == {0.6: 18, 1.0: 18, 2.0: 18}
 
@@ -214,9 +215,10 @@ def test_the_progress_bar_counts_what_is_done(attacked):
     done = []
     base = attacked[0][0]
     noises = {0.25: sc.Gaussian(0.25)}
-    assault = Assault(AttackSettings("segpgd", RADII, 20, 2, 30), noises[0.25], noises, 2, 0, None, torch.device("cpu"))
-    assert len(assault.records(mean_model, images()[0], base, done.append)) == assault.per_scene == 7
-    assert sum(done) == assault.work
+    settings = AttackSettings("segpgd", RADII, 20, 2, 30)
+    work = AttackedScenes(settings, noises[0.25], noises, 2, 0, None, torch.device("cpu"))
+    assert len(work.records(mean_model, images()[0], base, done.append)) == work.per_scene == 7
+    assert sum(done) == work.work
 
 
 @dataclass(frozen=True)

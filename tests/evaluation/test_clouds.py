@@ -29,7 +29,7 @@ class Parts:
     category: str = ""
     random = True
 
-    def given(self, category):
+    def for_category(self, category):
         return replace(self, category=category)
 
     def __call__(self, batch, seeds=None):

@@ -27,7 +27,7 @@ SHAPES = "shapes:?count=1&category=Mug&normals=true&points=512"
 class Halves(PartSegmenter):
     """The bundled network's place taken by two parts, one on either side of the middle."""
 
-    def given(self, category):
+    def for_category(self, category):
         return Halves(self.model, category, self.runs)
 
     def forward(self, batch, seeds=None):

@@ -3,21 +3,21 @@
 import pytest
 import torch
 
-from segcertify.sampling.batch_size import as_many_as_fit, out_of_memory
+from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
 
 
 @pytest.mark.parametrize(("room", "size"), [(100, 13), (13, 13), (12, 6), (5, 3), (1, 1)])
 def test_half_as_much_until_it_fits(room, size):
-    asked = []
+    sizes = []
 
-    def ask(count):
-        asked.append(count)
+    def work(count):
+        sizes.append(count)
         if count > room:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return "x" * count
 
-    assert as_many_as_fit(ask, 13) == (size, "x" * size)
-    assert asked == [count for count in (13, 6, 3, 1) if count >= size]
+    assert halve_until_it_fits(work, 13) == (size, "x" * size)
+    assert sizes == [count for count in (13, 6, 3, 1) if count >= size]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("sizes differ"), ValueError("not enough memory"), KeyError(1)])

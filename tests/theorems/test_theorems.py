@@ -208,7 +208,7 @@ def test_planted_shared_noise_is_caught(rate_exceeds, monkeypatch):
     monkeypatch.setattr(Draws, "_verify", lambda *arguments: None)  # which would refuse it at the first large batch
 
     model = below(torch.full((N,), 0.25 * special.ndtri(TAU - JUST_BELOW), dtype=torch.float64))
-    with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+    with pytest.raises(sc.InputError, match="the noise of a draw depends on the other draws of its batch"):
         sc.sample(model, VECTOR, noise=Always(0.25))
     false = {}
     for noise in (Repeating(0.25), sc.Gaussian(0.25)):
@@ -272,6 +272,31 @@ def test_cohens_certify_and_predict(rate_exceeds):
     assert not rate_exceeds(false, 400, ALPHA), false
     assert not rate_exceeds(wrong, 400, ALPHA), wrong
     assert abstained > 200  # far more than alpha: abstaining is not what alpha bounds
+
+
+@pytest.mark.parametrize("segmenter", [below, shared_below])
+def test_predict_errs_with_probability_alpha_at_most(segmenter, rate_exceeds):
+    """`Smooth.predict` on labels of known probability: 400 runs, any wrong label is an error (false alarms 1e-6).
+
+    Ten of 12 components have probability just below 1/2 for label 1, which is then not the arg-max;
+    the others have 0.95 and must be decided nearly always. A test without correction is caught.
+    """
+    p = np.where(np.arange(N) % 6 < 5, 0.5 - JUST_BELOW, 0.95)
+    model = segmenter(torch.from_numpy(0.25 * special.ndtri(p)))
+    wrong = {"predict": 0, "no correction": 0}
+    decided = 0
+    for seed in range(400):
+        smooth = sc.Smooth(model, sigma=0.25, seed=seed)
+        labels = smooth.predict(VECTOR, n=50, n0=5, alpha=ALPHA)
+        votes = smooth.votes(VECTOR, n=50, n0=5)
+        alone = np.where(p_values(50, 0.5)[votes.agree] <= ALPHA, votes.candidate, sc.ABSTAIN)
+        for name, found in (("predict", labels), ("no correction", alone)):
+            wrong[name] += bool(((found == 1) & (p < 0.5)).any() or ((found == 0) & (p > 0.5)).any())
+        decided += int((labels[5::6] == 1).sum())
+    assert not rate_exceeds(wrong["predict"], 400, ALPHA), wrong
+    assert decided > 0.95 * 400 * N / 6
+    if segmenter is below:  # perfectly dependent components err together
+        assert rate_exceeds(wrong["no correction"], 400, ALPHA), wrong
 
 
 def test_joint_and_indiv_class_hold(rate_exceeds):

@@ -16,7 +16,7 @@ from torch import nn
 
 from segcertify.errors import InputError
 from segcertify.models.wrappers.normalisation import Normalise
-from segcertify.sampling.segmenter import given
+from segcertify.sampling.segmenter import for_category
 
 KEYS = ("out", "logits")
 
@@ -77,9 +77,9 @@ class Adapted(nn.Module):
         """Whether the model says that it is itself random."""
         return bool(getattr(self.model, "random", False))
 
-    def given(self, category: str) -> Adapted:
+    def for_category(self, category: str) -> Adapted:
         """The same for inputs of a category, if the model wants to know it."""
-        model = given(self.model, category)
+        model = for_category(self.model, category)
         if model is self.model:
             return self
         adapted = Adapted(model, output=self.output)

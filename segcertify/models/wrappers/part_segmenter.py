@@ -49,7 +49,7 @@ class PartSegmenter(nn.Module):
         self.category = None if category is None else category_name(category)
         self.training = model.training
 
-    def given(self, category: str | int) -> PartSegmenter:
+    def for_category(self, category: str | int) -> PartSegmenter:
         """The same network for shapes of another category."""
         return PartSegmenter(self.model, category, self.runs)
 
@@ -60,7 +60,7 @@ class PartSegmenter(nn.Module):
         """
         if self.category is None:
             raise InputError(
-                "this model must know which category its shapes are of: use model.given('Chair'), "
+                "this model must know which category its shapes are of: use model.for_category('Chair'), "
                 "or write ?category=Chair in its spec"
             )
         seeds = [0] * len(batch) if seeds is None else seeds

@@ -10,7 +10,7 @@ from torch import nn
 
 from segcertify.errors import InputError
 from segcertify.models.wrappers.adapters import adapt
-from segcertify.sampling.segmenter import Segmenter, given
+from segcertify.sampling.segmenter import Segmenter, for_category
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -38,9 +38,9 @@ class Autocast(nn.Module):
         """Whether the model says that it is itself random."""
         return self.model.random
 
-    def given(self, category: str) -> Autocast:
+    def for_category(self, category: str) -> Autocast:
         """The same for inputs of a category, if the model wants to know it."""
-        return Autocast(given(self.model, category), self.dtype)
+        return Autocast(for_category(self.model, category), self.dtype)
 
     def identity(self) -> dict[str, Any]:
         """The precision."""

@@ -64,9 +64,11 @@ def test_seeds(network, cloud):
 
 def test_a_category_is_given(network, cloud):
     free = PartSegmenter(network, runs=1)
-    with pytest.raises(InputError, match=r"which category.*use model.given\('Chair'\), or write \?category=Chair"):
+    with pytest.raises(
+        InputError, match=r"which category.*use model.for_category\('Chair'\), or write \?category=Chair"
+    ):
         free(cloud[None])
-    chair = free.given("Chair")
+    chair = free.for_category("Chair")
     assert chair.model is network
     assert not chair.training
     assert (free.category, chair.category, chair.runs) == (None, "Chair", 1)
@@ -132,7 +134,7 @@ def test_specs(saved, network, cloud, monkeypatch):
         assert not any(module.training for module in loaded.modules())
         free = models.load(spec)
         assert (free.category, free.runs) == (None, 3)
-        assert free.given("Cap").category == "Cap"
+        assert free.for_category("Cap").category == "Cap"
     assert models.load(f"pointnet2:{saved / 'best.pth'}?normals=false&category=3").category == "Car"
     assert card_of(models.load("parts")).classes == PART_NAMES
 

@@ -1,4 +1,4 @@
-"""The sampler: counting, prefixes, interruption, memory, progress (points 2 and 4 of the sampling contract)."""
+"""Smooth: counting, prefixes, interruption, memory, progress (points 2 and 4 of the sampling contract), probes."""
 
 import itertools
 import signal
@@ -15,8 +15,6 @@ import torch
 from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
-from segcertify.sampling.draws import Draws
-from segcertify.sampling.sampler import Sampler
 
 
 @pytest.mark.parametrize("cut", [1, 30, 99])
@@ -298,8 +296,73 @@ def test_certify_is_sample_then_certify_votes(tmp_path):
     assert same(sc.Votes.load(tmp_path / "v"), votes)
 
 
-def test_sampler_shows_its_components():
-    draws = Draws(Conv(2).eval(), image(), noise=NOISE)
-    assert draws.components == (12, 16)
-    sampler = Sampler(draws)
-    assert sampler.N == 192
+def test_draws_show_their_components():
+    smooth = sc.Smooth(Conv(2).eval(), NOISE)
+    assert smooth.draws(image()).components == (12, 16)
+    assert smooth.votes(image(), n=2, n0=1).N == 192
+
+
+# --- the noun ---
+
+
+def test_smooth_is_what_the_short_forms_call(tmp_path):
+    noise, run = sc.Gaussian(0.05), {"n": 100, "n0": 12, "input_id": "a"}
+    smooth = sc.Smooth(stripes, noise, seed=3, batch_size=7, device="cpu")
+    short = {"seed": 3, "batch_size": 7, "device": "cpu"}
+    assert same(smooth.votes(image(), **run), sc.sample(stripes, image(), noise=noise, **run, **short))
+    claim = {"tau": 0.8, "alpha": 0.01, "correction": "k-fwer", "b": 2, "norm": "linf"}
+    ours = smooth.certify(image(), **run, **claim, save_votes=tmp_path / "v")
+    theirs = sc.certify(stripes, image(), sigma=0.05, **run, **claim, **short)
+    assert np.array_equal(ours.labels, theirs.labels)
+    assert repr(ours) == repr(theirs)
+    assert same(sc.Votes.load(tmp_path / "v"), smooth.votes(image(), **run))
+    assert repr(sc.Smooth(stripes, sigma=0.05)) == "Smooth(stripes, Gaussian(sigma=0.05), seed=0)"
+
+
+def test_predict_is_a_certificate_at_one_half():
+    mask = np.random.default_rng(0).random((3, 12, 16)) < 0.7
+    smooth = sc.Smooth(stripes, sigma=0.1)
+    labels = smooth.predict(image(), n=60, n0=7, alpha=0.01, input_id="a", mask=mask)
+    votes = smooth.votes(image(), n=60, n0=7, input_id="a", mask=mask)
+    assert np.array_equal(labels, sc.certify_votes(votes, tau=0.5, alpha=0.01).labels)
+    assert 0 < (labels == sc.ABSTAIN).sum() < labels.size
+    with pytest.raises(sc.InputError, match=r"n=5 can certify nothing at tau=0.5"):
+        smooth.predict(image(), n=5)
+
+
+def test_counts_and_agreement_are_of_the_same_draws():
+    smooth = sc.Smooth(stripes, sigma=0.1, batch_size=7)
+    counts = smooth.counts(image(), n=50, input_id="b")
+    assert (counts.sum(0) == 50).all()
+    votes = smooth.votes(image(), n=50, input_id="b")
+    assert np.array_equal(np.take_along_axis(counts, votes.candidate[None], 0)[0], votes.agree)
+    assert np.array_equal(smooth.agreement(image(), votes.candidate, n=50, input_id="b"), votes.agree)
+    assert not smooth.agreement(image(), np.full((3, 12, 16), sc.ABSTAIN), n=10).any()
+    done = []
+    smooth.counts(image(), n=20, progress=done.append)
+    smooth.agreement(image(), votes.candidate, n=20, progress=done.append)
+    assert done == [7, 7, 6] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "smoothing needs sigma, or a noise, and not both"),
+        ({"noise": NOISE, "sigma": 0.25}, "smoothing needs sigma, or a noise, and not both"),
+        ({"noise": 0.25}, "noise must be a noise"),
+        ({"sigma": -1}, "sigma must be positive, but got -1"),
+        ({"sigma": 1, "seed": -1}, "seed must be an integer not less than 0"),
+        ({"sigma": 1, "batch_size": 0}, "batch_size must be an integer not less than 1"),
+        ({"sigma": 1, "device": "gpu"}, "device must be such as"),
+    ],
+)
+def test_bad_smoothing(arguments, message):
+    with pytest.raises(sc.InputError, match=message):
+        sc.Smooth(stripes, **arguments)
+
+
+def test_bad_labels():
+    with pytest.raises(sc.InputError, match=r"of components \(2,\), but the model has \(3, 12, 16\): give the model"):
+        sc.Smooth(stripes, NOISE).agreement(image(), np.zeros(2, int))
+    with pytest.raises(sc.InputError, match="n must be an integer not less than 1"):
+        sc.Smooth(stripes, NOISE).counts(image(), n=0)

@@ -1,0 +1,278 @@
+"""The smoothed model [Cohen2019]: its votes, certificates and labels at an input. Torch ends at the votes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from segcertify.arrays import BoolArray, IntArray
+from segcertify.certificate import Certificate
+from segcertify.certification import certify_votes
+from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.noise import Gaussian, Noise, require_noise
+from segcertify.progress import Advance, progress_bar
+from segcertify.sampling.checkpoint import Checkpoint
+from segcertify.sampling.counting import agreement, class_counts, two_passes
+from segcertify.sampling.draws import Draws, Input, require_device, require_input, working_device
+from segcertify.sampling.probe import Probe, probe
+from segcertify.sampling.segmenter import Segmenter, require_ready
+from segcertify.stats.correction import Correction, procedure
+from segcertify.stats.planning import require_certifiable
+from segcertify.storage.atomic import require_writable
+from segcertify.votes import Votes, require_mask
+
+Path = str | os.PathLike[str]
+
+
+class Smooth:
+    """A model smoothed by noise: each component gets the label that the model gives it most often under noise.
+
+    What `certify` claims: with probability at least 1 - alpha over the draws, for
+    every component that is not ABSTAIN and every perturbation within ``radius``,
+    the smoothed arg-max keeps the label: its probability stays above 1/2.
+
+    The model is probed once for each shape, precision and device of its inputs.
+    After a change of its weights make a new `Smooth`.
+
+    Parameters
+    ----------
+    model : callable
+        From a float batch (B, *x.shape) to logits (B, classes, *components) or labels (B, *components).
+    noise, sigma
+        A noise such as ``Rotation(0.1)``; ``sigma=0.25`` stands for ``Gaussian(0.25)``. Noise is in the units
+        of the inputs and is never clipped.
+    seed : int
+        Together with an input's id and a draw's index it fixes the draw's noise.
+    batch_size : int, optional
+        Found automatically; halved when memory runs out.
+    device : str or torch.device, optional
+        The model's by default.
+
+    >>> smooth = Smooth(lambda batch: (batch > 0.5).long(), sigma=0.25)
+    >>> certificate = smooth.certify(np.array([0.0, 0.5, 1.2]), tau=0.75)
+    >>> certificate.labels, round(certificate.radius, 4)
+    (array([ 0, -1,  1], dtype=int32), 0.1686)
+    """
+
+    def __init__(
+        self,
+        model: Segmenter,
+        noise: Noise | None = None,
+        *,
+        sigma: float | None = None,
+        seed: int = 0,
+        batch_size: int | None = None,
+        device: str | torch.device | None = None,
+    ) -> None:
+        if (sigma is None) == (noise is None):
+            raise InputError("smoothing needs sigma, or a noise, and not both")
+        self.model = model
+        self.noise = require_noise(Gaussian(sigma) if noise is None else noise)  # type: ignore[arg-type]
+        self.seed = require_integer("seed", seed, at_least=0)
+        self.batch_size = None if batch_size is None else require_integer("batch_size", batch_size)
+        self.device = None if device is None else require_device(device)
+        self._probes: dict[tuple[torch.Size, torch.dtype, torch.device], Probe] = {}
+
+    def __repr__(self) -> str:
+        return f"Smooth({getattr(self.model, '__name__', type(self.model).__name__)}, {self.noise}, seed={self.seed})"
+
+    def draws(self, x: Input, input_id: str = "") -> Draws:
+        """The addressed draws at one input, after the checks of the input and the model."""
+        x = require_input(x, working_device(self.device, self.model, x))
+        require_ready(self.model, x.device)
+        self.noise.check(tuple(x.shape))
+        kind = x.shape, x.dtype, x.device
+        if kind not in self._probes:
+            self._probes[kind] = probe(self.model, self.noise, x, self.batch_size)
+        return Draws(self.model, self.noise, x, self._probes[kind], seed=self.seed, input_id=str(input_id))
+
+    def votes(
+        self,
+        x: Input,
+        *,
+        n: int = 100,
+        n0: int = 10,
+        input_id: str = "",
+        mask: BoolArray | None = None,
+        first: int = 0,
+        prefixes: Sequence[int] = (),
+        checkpoint: Path | None = None,
+        checkpoint_every: float = 10.0,
+        progress: bool | Advance | None = None,
+    ) -> Votes:
+        """The candidate per component from n0 draws, and its agreement count among n fresh draws.
+
+        Parameters
+        ----------
+        x : tensor or array
+            One input, without a batch axis.
+        input_id : str
+            Give each input of a data set an id of its own: draws depend on (seed, input id, index) alone.
+        mask : bool array, optional
+            The components to test, chosen before sampling. All are tested by default.
+        first : int
+            Index of the first of the n draws: runs with different ranges of draws can be merged.
+        prefixes : sequence of int
+            Also record the counts after that many draws (`Votes.at`).
+        checkpoint : path, optional
+            A file to resume from and to save to, every ``checkpoint_every`` seconds. It stays when the run
+            is done (calling again then returns at once): delete it once the votes are saved.
+        progress : bool or function, optional
+            Whether to show a progress bar; by default on a terminal only. A function is called with each number
+            of draws done, and no bar is shown.
+        """
+        n, n0 = require_integer("n", n), require_integer("n0", n0)
+        first = require_integer("first", first, at_least=0)
+        if not isinstance(prefixes, Iterable):
+            raise InputError(f"prefixes must be a sequence of numbers such as (100, 300), but got {prefixes!r}")
+        prefixes = sorted({require_integer("a prefix", m) for m in prefixes} - {n})
+        if prefixes and prefixes[-1] > n:
+            raise InputError(f"prefixes must not exceed n={n}, but got {prefixes[-1]}")
+        draws = self.draws(x, input_id)
+        mask = None if mask is None else require_mask(mask, draws.components)
+        tested = None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest()
+        run = {"mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes}
+        saved = Checkpoint(checkpoint, draws, run, every=checkpoint_every)
+        votes = two_passes(draws, saved, n=n, n0=n0, first=first, prefixes=prefixes, progress=progress)
+        return replace(votes, mask=mask)
+
+    def certify(
+        self,
+        x: Input,
+        *,
+        tau: float = 0.75,
+        n: int = 100,
+        n0: int = 10,
+        alpha: float = 0.001,
+        correction: str | Correction = "holm",
+        k: int | None = None,
+        b: int | None = None,
+        norm: str | None = None,
+        input_id: str = "",
+        mask: BoolArray | None = None,
+        checkpoint: Path | None = None,
+        save_votes: Path | None = None,
+        progress: bool | Advance | None = None,
+    ) -> Certificate:
+        """SegCertify: `votes`, then `segcertify.certify_votes` [Fischer2021, Alg. 2].
+
+        An n that could certify nothing is refused before sampling. ``save_votes``
+        also writes the votes to a file. Other arguments are those of the two.
+        """
+        tau = require_probability("tau", tau, low=0.5, closed=True)
+        alpha = require_probability("alpha", alpha)
+        chosen = procedure(correction, k=k, b=b)
+        draws = self.draws(x, input_id)
+        self.noise.radius(tau, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
+        tested = np.ones(draws.components, bool) if mask is None else require_mask(mask, draws.components)
+        require_certifiable(int(tested.sum()), tau, alpha, chosen, require_integer("n", n))
+        if save_votes is not None:
+            require_writable(save_votes)
+        votes = self.votes(draws.x, n=n, n0=n0, input_id=input_id, mask=mask, checkpoint=checkpoint, progress=progress)
+        if save_votes is not None:
+            votes.save(save_votes)
+        return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
+
+    def predict(
+        self,
+        x: Input,
+        *,
+        n: int = 100,
+        n0: int = 10,
+        alpha: float = 0.001,
+        input_id: str = "",
+        mask: BoolArray | None = None,
+        progress: bool | Advance | None = None,
+    ) -> IntArray:
+        """The smoothed model's labels at x itself, ABSTAIN where the draws do not decide.
+
+        With probability at least 1 - alpha over the draws, every label that is not
+        ABSTAIN is the smoothed arg-max: its probability exceeds 1/2 (Holm's test of
+        all components at tau = 1/2).
+        """
+        return self.certify(x, tau=0.5, n=n, n0=n0, alpha=alpha, input_id=input_id, mask=mask, progress=progress).labels
+
+    def counts(self, x: Input, *, n: int = 100, input_id: str = "", progress: bool | Advance | None = None) -> IntArray:
+        """How often each class came up in n draws at x: (classes, *components)."""
+        draws = self.draws(x, input_id)
+        with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
+            return class_counts(draws, "agree", n, advance=advance).cpu().numpy()
+
+    def agreement(
+        self, x: Input, labels: IntArray, *, n: int = 100, input_id: str = "", progress: bool | Advance | None = None
+    ) -> IntArray:
+        """How many of n draws at x gave each component its label in ``labels``: (*components)."""
+        draws = self.draws(x, input_id)
+        if draws.components != np.shape(labels):
+            raise InputError(
+                f"the labels are of components {np.shape(labels)}, but the model has {draws.components}: "
+                "give the model and the input that they belong to"
+            )
+        wanted = torch.as_tensor(np.array(labels), device=draws.x.device)
+        with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
+            return agreement(draws, wanted, 0, n, advance=advance).cpu().numpy()
+
+
+def sample(
+    model: Segmenter,
+    x: Input,
+    *,
+    noise: Noise,
+    n: int = 100,
+    n0: int = 10,
+    seed: int = 0,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    input_id: str = "",
+    mask: BoolArray | None = None,
+    first: int = 0,
+    prefixes: Sequence[int] = (),
+    checkpoint: Path | None = None,
+    checkpoint_every: float = 10.0,
+    progress: bool | Advance | None = None,
+) -> Votes:
+    """`Smooth.votes` in one call, where its arguments are explained."""
+    return Smooth(model, noise, seed=seed, batch_size=batch_size, device=device).votes(
+        x, n=n, n0=n0, input_id=input_id, mask=mask, first=first, prefixes=prefixes, checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every, progress=progress,
+    )  # fmt: skip
+
+
+def certify(
+    model: Segmenter,
+    x: Input,
+    *,
+    sigma: float | None = None,
+    noise: Noise | None = None,
+    tau: float = 0.75,
+    n: int = 100,
+    n0: int = 10,
+    alpha: float = 0.001,
+    seed: int = 0,
+    correction: str | Correction = "holm",
+    k: int | None = None,
+    b: int | None = None,
+    norm: str | None = None,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    input_id: str = "",
+    mask: BoolArray | None = None,
+    checkpoint: Path | None = None,
+    save_votes: Path | None = None,
+    progress: bool | Advance | None = None,
+) -> Certificate:
+    """SegCertify in one call, `Smooth.certify`: `sample`, then `certify_votes` [Fischer2021, Alg. 2].
+
+    With probability at least 1 - alpha over the draws, for every component that
+    is not ABSTAIN and every perturbation within ``radius``, the smoothed arg-max
+    keeps the label: its probability stays above 1/2.
+    """
+    return Smooth(model, noise, sigma=sigma, seed=seed, batch_size=batch_size, device=device).certify(
+        x, tau=tau, n=n, n0=n0, alpha=alpha, correction=correction, k=k, b=b, norm=norm, input_id=input_id, mask=mask,
+        checkpoint=checkpoint, save_votes=save_votes, progress=progress,
+    )  # fmt: skip

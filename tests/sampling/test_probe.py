@@ -1,0 +1,120 @@
+"""The probe: once for a shape, on a fixed input, so that its fingerprint is the model's alone."""
+
+import numpy as np
+import pytest
+import torch
+from segmenters import NOISE, Conv, image, same, stripes
+
+import segcertify as sc
+
+
+class Counted:
+    """A model that counts its calls and the entries it saw."""
+
+    def __init__(self, model=stripes):
+        self.model, self.sizes = model, []
+
+    def __call__(self, batch):
+        self.sizes.append(len(batch))
+        return self.model(batch)
+
+
+def test_one_probe_serves_all_inputs_of_a_shape():
+    """Three calls of two entries; then an input costs its n0 + n draws and one check at the real batch size."""
+    model = Counted()
+    smooth = sc.Smooth(model, NOISE, batch_size=10)
+    smooth.votes(image(0), n=40, n0=10)
+    run = [10, 2, *[10] * 4]
+    assert model.sizes == [2, 2, 2, *run]
+    model.sizes.clear()
+    smooth.votes(image(1), n=40, n0=10, input_id="b")
+    assert model.sizes == run
+    model.sizes.clear()
+    smooth.counts(image(2), n=20)
+    smooth.agreement(image(3), np.zeros((3, 12, 16), int), n=20)
+    assert model.sizes == [10, 2, 10] * 2
+    model.sizes.clear()
+    for x in (image(shape=(3, 4, 5)), image().double(), image(4)):
+        smooth.draws(x)
+    assert model.sizes == [2] * 6  # another shape and another precision, and one that is known
+
+
+def test_fingerprints_are_of_the_model_alone():
+    """Votes of two inputs have the same, whatever the seed, the input id and the batch size."""
+    prints = {
+        sc.sample(stripes, image(i), noise=NOISE, n=3, n0=2, seed=i, input_id=str(i), batch_size=size).fingerprint
+        for i, size in enumerate((None, 1, 2, 7))
+    }
+    assert len(prints) == 1
+    assert len(next(iter(prints))) >= 512
+    others = [
+        sc.Smooth(model, noise).draws(image()).fingerprint for model, noise in [(lambda b: stripes(b + 0.1), NOISE)]
+    ]
+    assert prints.isdisjoint(others)
+
+
+def test_runs_of_other_batch_sizes_merge():
+    parts = [
+        sc.sample(stripes, image(), noise=NOISE, n=m, first=f, batch_size=b) for f, m, b in [(0, 30, 1), (30, 20, 9)]
+    ]
+    assert same(parts[0].merge(parts[1]), sc.sample(stripes, image(), noise=NOISE, n=50))
+
+
+def test_the_probe_depends_on_neither_the_input_nor_the_seed():
+    seen = []
+
+    def model(batch):
+        seen.append(batch.clone())
+        return stripes(batch)
+
+    for x, seed in ((image(0), 0), (image(1) + 5, 7)):
+        sc.Smooth(model, sc.Gaussian(1e-6), seed=seed).draws(x)
+    first, second = torch.cat(seen[:3]), torch.cat(seen[3:])
+    assert torch.equal(first, second)
+    assert first.min() > -1e-4
+    assert first.max() < 1 + 1e-4
+    assert first.std() == pytest.approx(12**-0.5, abs=0.02)  # uniform in [0, 1], of 576 numbers
+
+
+def test_a_model_is_checked_at_every_input():
+    """Training mode and devices; the probe alone is not repeated."""
+    model = Conv().eval()
+    smooth = sc.Smooth(model, NOISE)
+    smooth.votes(image(), n=2, n0=1)
+    model.train()
+    with pytest.raises(sc.InputError, match="in training mode"):
+        smooth.votes(image(1), n=2, n0=1)
+
+
+def test_entries_that_influence_each_other_are_still_found_at_a_second_input():
+    """At the real batch size, for every input."""
+
+    class Turncoat:
+        honest = True
+
+        def __call__(self, batch):
+            return stripes(batch if self.honest or len(batch) < 3 else batch[:1].expand_as(batch))
+
+    model = Turncoat()
+    smooth = sc.Smooth(model, NOISE, batch_size=16)
+    smooth.votes(image(), n=32)
+    model.honest = False
+    with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+        smooth.votes(image(1), n=32)
+
+
+@pytest.mark.parametrize("size", [2, 3, 16])
+def test_influences_that_only_the_input_shows_are_found_at_any_batch_size(size):
+    """Labels that are the same all over the fixed input: the check of the first batch finds it, also of two entries."""
+
+    def model(batch):
+        return stripes(batch.mean(0, keepdim=True).expand_as(batch) - 100)
+
+    with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+        sc.sample(model, image() + 100, noise=NOISE, n=32, batch_size=size)
+
+
+def test_every_larger_batch_is_checked():
+    model = Counted()
+    sc.sample(model, image(), noise=NOISE, n=20, n0=3, batch_size=8)
+    assert model.sizes == [2, 2, 2, 3, 2, 8, 2, 8, 4]
