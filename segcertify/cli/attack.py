@@ -8,14 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segcertify.certificate import radius_text
-from segcertify.cli.options import Alpha, Candidates, Device, Model, Seed, Tau, chosen_device, folder, ready_model
+from segcertify.cli.options import (
+    Alpha,
+    Candidates,
+    Device,
+    Model,
+    Seed,
+    ShortSide,
+    Tau,
+    chosen_device,
+    folder,
+    ready_model,
+)
 from segcertify.cli.printing import console, escape, print_files, print_table
 from segcertify.errors import InputError, require_integer, require_positive
 
 if TYPE_CHECKING:
     import torch
 
-    from segcertify.arrays import Array, IntArray
     from segcertify.attacks.comparison import Comparison
     from segcertify.report.table import Table
     from segcertify.sampling.segmenter import Segmenter
@@ -29,7 +39,7 @@ def attack(
         Path | None, typer.Option(help="Ground truth as a PNG of class numbers; else what each model says is attacked.")
     ] = None,
     ignore: Annotated[int, typer.Option(help="The ground truth's number for ignored pixels.")] = 255,
-    short_side: Annotated[int | None, typer.Option(help="Resize to this many pixels on the short side.")] = None,
+    short_side: ShortSide = None,
     sigma: Annotated[float, typer.Option(help="Standard deviation of the smoothed model's noise.")] = 0.25,
     tau: Tau = 0.75,
     n: Annotated[int, typer.Option("--n", help="Draws that test the candidates, and that ask again.")] = 100,
@@ -55,6 +65,7 @@ def attack(
 
     from segcertify.attacks.comparison import compare
     from segcertify.attacks.losses import require_loss
+    from segcertify.cli.inputs import read
     from segcertify.figures.attack import attack_figure
     from segcertify.figures.image import save_figure
     from segcertify.models import card_of
@@ -66,14 +77,15 @@ def attack(
     if radius is None and tau == 0.5:
         raise InputError(f"tau={tau:g} certifies no radius to attack within: give --radius, or a larger --tau")
     radius = None if radius is None else require_positive("radius", radius)
-    picture, target = _read(image, label, ignore, short_side)
-    out = folder(out or Path("attacked") / image.stem)
+    if image.suffix.lower() in (".npy", ".txt", ".ply"):
+        raise InputError(
+            f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"
+        )
     device = chosen_device(device)
     robust, other = ready_model(model, device), ready_model(non_robust, device)
-    card = card_of(robust)
-    if target is not None and card is not None:
-        _require_classes(target, len(card.classes), label=label)
-    x = torch.from_numpy(picture).to(device)
+    card, read_in = card_of(robust), read(image, robust, label=label, ignore=ignore, short_side=short_side)
+    out = folder(out or Path("attacked") / image.stem)
+    x = torch.from_numpy(read_in.x).to(device)
     _require_same_classes(*(_classes(each, x) for each in (robust, other)))
     certificate = certify(robust, x, sigma=sigma, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, device=device)
     certificate.save(out / "certificate.safetensors")
@@ -83,7 +95,7 @@ def attack(
         other,
         x,
         certificate,
-        target=target,
+        target=read_in.target,
         radius=radius,
         steps=steps,
         loss=loss,
@@ -92,9 +104,9 @@ def attack(
         seed=seed,
     )
     figure = attack_figure(
-        picture,
+        read_in.x,
         found,
-        target=target,
+        target=read_in.target,
         colours=np.array(card.colours) / 255 if card else None,
         names=card.classes if card else (),
     )
@@ -102,51 +114,6 @@ def attack(
     print_table(_table(found))
     console.print(escape(_verdict(found)))
     print_files([out / "attacked.png", out / "certificate.safetensors"])
-
-
-def _read(image: Path, label: Path | None, ignore: int, short_side: int | None) -> tuple[Array, IntArray | None]:
-    """The image and its ground truth, -1 where ignored, both resized if asked (labels to the nearest)."""
-    import numpy as np
-
-    from segcertify.data.images.reading import image_size, read_label
-
-    if image.suffix.lower() in (".npy", ".txt", ".ply"):
-        raise InputError(
-            f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"
-        )
-    picture = read_resized(image, short_side, upright=label is None)  # labels are of the pixels as they are stored
-    if label is None:
-        return picture, None
-    full, target = image_size(image), read_label(label)
-    if target.shape != full:
-        raise InputError(f"{label} has size {target.shape}, but the image has size {full}")
-    sizes = zip(picture.shape[1:], full, strict=True)
-    rows, columns = (((np.arange(new) + 0.5) * old / new).astype(int) for new, old in sizes)
-    target = target[rows][:, columns]
-    return picture, np.where(target == ignore, -1, target)
-
-
-def read_resized(image: Path, short_side: int | None, *, upright: bool = True) -> Array:
-    """An image, its short side of so many pixels if asked."""
-    from segcertify.data.images.reading import image_size, read_image
-
-    if not image.is_file():
-        raise InputError(f"no file at {image}")
-    if short_side is None:
-        return read_image(image, upright=upright)
-    full = image_size(image, upright=upright)
-    factor = require_integer("--short-side", short_side) / min(full)
-    size = (max(1, round(full[0] * factor)), max(1, round(full[1] * factor)))
-    return read_image(image, resize=size, upright=upright)
-
-
-def _require_classes(target: IntArray, classes: int, *, label: Path | None) -> None:
-    """Refuse a ground truth with labels that the model does not have."""
-    if (largest := int(target.max())) >= classes:
-        raise InputError(
-            f"{label} holds the label {largest}, but the model's are 0 .. {classes - 1}: "
-            f"if it stands for no ground truth, give --ignore {largest}"
-        )
 
 
 def _classes(model: Segmenter, x: torch.Tensor) -> int:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segcertify.certificate import Certificate
-from segcertify.cli.attack import read_resized
-from segcertify.cli.options import BatchSize, Device, Limit, Precision, Seed, chosen_device, ready_model
+from segcertify.cli.options import BatchSize, Device, Limit, Precision, Seed, ShortSide, chosen_device, ready_model
 from segcertify.cli.printing import console, escape, print_table
 from segcertify.cli.sets import parse_setting
 from segcertify.errors import InputError
@@ -29,9 +28,7 @@ def audit(
     ] = None,
     model: Annotated[str | None, typer.Option(help="The spec of the model that was certified.")] = None,
     input: Annotated[Path | None, typer.Option(help="The input that was certified.")] = None,
-    short_side: Annotated[
-        int | None, typer.Option(help="Resize the image to this many pixels on the short side, as attack did.")
-    ] = None,
+    short_side: ShortSide = None,
     data: Annotated[str | None, typer.Option(help="The spec of the data set that was evaluated.")] = None,
     setting: Annotated[
         str | None, typer.Option(help="Which sigma,n,tau of an evaluation; its first by default.")
@@ -59,6 +56,8 @@ def audit(
     precision: Precision = "fp32",
 ) -> None:
     """Try to refute certificates: fresh draws at the strongest perturbations found. Exit code 1 if any is refuted."""
+    import torch
+
     from segcertify.audit import audit_certificate, audit_run
     from segcertify.cli.inputs import read
     from segcertify.data import load
@@ -85,7 +84,7 @@ def audit(
         segmenter = ready_model(model, device, precision=precision)
         found = audit_certificate(
             segmenter,
-            read(input, segmenter).x if short_side is None else read_resized(input, short_side),
+            torch.from_numpy(read(input, segmenter, short_side=short_side).x),
             certificate,
             seed=seed,
             **options,
@@ -93,7 +92,7 @@ def audit(
         console.print(escape(certificate.claim))
         print_table(_perturbed(found))
     elif run is not None and model is not None and data is not None:
-        scenes = load(data)
+        scenes = load(data) if short_side is None else load(data).resized(short_side)
         found = audit_run(
             ready_model(model, device),  # in the precision of the run
             scenes if limit is None else scenes.limit(limit),
@@ -116,19 +115,30 @@ def audit(
 def _audit_sampler(
     noises: Sequence[Noise], model: Segmenter | None, input: Path | None, *, level: float, seed: int, device: str
 ) -> None:
+    import torch
+
     from segcertify.audit import audit_sampler
     from segcertify.cli.inputs import read
 
     if model is not None and input is None:
         raise InputError("to ask a model twice, give an input for it: --input FILE")
-    x = None if input is None else read(input, model).x
+    x = None if input is None else torch.from_numpy(read(input, model).x)
     if x is not None and len(noises) > 1:
-        noises = [noise for noise in noises if noise.norm != "angle" or x.ndim == 2]  # images do not turn
+        noises = [noise for noise in noises if _fits(noise, x.shape)]  # images do not turn
     findings = [audit_sampler(None, noise, x=x, model=model, level=level, seed=seed, device=device) for noise in noises]
     for finding in findings:
         print_table(_checks(finding))
     if any(finding.failed for finding in findings):
         raise typer.Exit(1)
+
+
+def _fits(noise: Noise, shape: tuple[int, ...]) -> bool:
+    """Whether a noise can go on inputs of this shape."""
+    try:
+        noise.check(shape)
+    except InputError:
+        return False
+    return True
 
 
 def _checks(finding: SamplerFinding) -> Table:

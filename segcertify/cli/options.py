@@ -36,6 +36,7 @@ Data = Annotated[
 BatchSize = Annotated[int | None, typer.Option(help="Found automatically by default.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...; CUDA where there is one by default.")]
 Precision = Annotated[str, typer.Option(help="fp32, bf16 or fp16 (autocast) for the network; noise stays in fp32.")]
+ShortSide = Annotated[int | None, typer.Option(help="Resize images to this many pixels on their shorter side.")]
 Every = Annotated[int, typer.Option(help="Take every k-th scene.")]
 Limit = Annotated[int | None, typer.Option(help="Take at most so many scenes.")]
 

@@ -18,6 +18,7 @@ from segcertify.cli.options import (
     Model,
     Precision,
     Seed,
+    ShortSide,
     chosen_device,
     folder,
     ready_model,
@@ -46,6 +47,7 @@ def evaluate(
     seed: Seed = 0,
     every: Every = 1,
     limit: Limit = None,
+    short_side: ShortSide = None,
     device: Device = None,
     batch_size: BatchSize = None,
     precision: Precision = "fp32",
@@ -80,6 +82,7 @@ def evaluate(
     )
     scenes = load(data).every(every)
     scenes = scenes if limit is None else scenes.limit(limit)
+    scenes = scenes if short_side is None else scenes.resized(short_side)
     device = chosen_device(device)
     if len(scenes):
         _note_idle(claims, correction or ["holm"], alpha=alpha, N=scenes[0].target.size)

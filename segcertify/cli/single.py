@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,6 +22,7 @@ from segcertify.cli.options import (
     Model,
     Precision,
     Seed,
+    ShortSide,
     Tau,
     chosen_device,
     folder,
@@ -31,9 +32,6 @@ from segcertify.cli.printing import console, escape, print_certificate, print_fi
 from segcertify.errors import InputError
 from segcertify.metrics.shapenet import CATEGORIES
 from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform, scale_for
-
-if TYPE_CHECKING:
-    import torch
 
 
 class NoiseName(StrEnum):
@@ -111,6 +109,7 @@ def certify(
         Path | None, typer.Option(help="An image's ground truth as a PNG of class numbers, for the picture.")
     ] = None,
     ignore: Annotated[int, typer.Option(help="The ground truth's number for ignored pixels or points.")] = 255,
+    short_side: ShortSide = None,
     seed: Seed = 0,
     batch_size: BatchSize = None,
     device: Device = None,
@@ -118,6 +117,8 @@ def certify(
     out: Annotated[Path | None, typer.Option(help="Folder for the results; default certified/NAME.")] = None,
 ) -> None:
     """Certify one input: writes votes, certificate and, for images and clouds, pictures. Run again to resume."""
+    import torch
+
     from segcertify.cli.inputs import draw, read, require_its_folder
     from segcertify.models import card_of
     from segcertify.sampling.smooth import certify
@@ -127,10 +128,13 @@ def certify(
         raise InputError(f"no file at {input}")
     device = chosen_device(device)
     segmenter = ready_model(model, device, precision=precision)
-    read_in = read(input, segmenter, label=label, ignore=ignore)
-    if read_in.cloud:
-        chosen = _on_cloud(chosen, read_in.x, axis)
-    elif card_of(segmenter) is not None and (largest := float(read_in.x.abs().amax() if read_in.x.numel() else 0)) > 2:
+    read_in = read(input, segmenter, label=label, ignore=ignore, short_side=short_side)
+    x = torch.from_numpy(read_in.x)
+    chosen = read_in.domain.noise(chosen, x.shape)
+    if isinstance(chosen, Gaussian) and channels is not None and axis is None:
+        chosen = replace(chosen, axis=read_in.domain.axis)
+    in_range = read_in.domain.bounds is None or card_of(segmenter) is None or not x.numel()
+    if not in_range and (largest := float(x.abs().amax())) > 2:
         console.print(
             f"[yellow]note:[/] {escape(str(input))} has values of size {largest:g}, but the model was "
             "trained on images in [0, 1], whose units sigma and the radius have: divide by 255?",
@@ -138,11 +142,11 @@ def certify(
         )
     out = folder(out or Path("certified") / input.stem)
     votes, resume = out / "votes.safetensors", out / "resume.safetensors"
-    require_its_folder(votes, read_in.x)
+    require_its_folder(votes, x)
     with resumable():
         certificate = certify(
             segmenter,
-            read_in.x,
+            x,
             noise=chosen,
             tau=tau,
             n=n,
@@ -160,7 +164,7 @@ def certify(
         )
     certificate.save(out / "certificate.safetensors")
     resume.unlink(missing_ok=True)
-    drawn = draw(segmenter, read_in._replace(x=read_in.x.to(device)), certificate, out)
+    drawn = draw(segmenter, read_in, certificate, device=device, out=out)
     print_certificate(certificate, [out / "certificate.safetensors", votes, *drawn])
 
 
@@ -230,12 +234,3 @@ def _axis(text: str) -> str | tuple[float, ...]:
         return tuple(float(number) for number in text.split(","))
     except ValueError:
         return text
-
-
-def _on_cloud(noise: Noise, x: torch.Tensor, axis: str | None) -> Noise:
-    """Gaussian noise on a cloud: on x, y, z and not on normals, unless channels are chosen: columns by default."""
-    if not isinstance(noise, Gaussian):
-        return noise
-    if noise.channels is None:
-        return replace(noise, channels=(0, 1, 2), axis=1) if x.shape[1] > 3 else noise
-    return noise if axis is not None else replace(noise, axis=1)

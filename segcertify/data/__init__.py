@@ -10,14 +10,17 @@ from segcertify.data import shapes
 from segcertify.data.clouds.cloudset import CloudSet
 from segcertify.data.dataset import DataSet
 from segcertify.data.images.imageset import ImageSet
-from segcertify.data.images.reading import read_input, read_label
+from segcertify.data.images.reading import read_label
 from segcertify.data.mixture import mixture
+from segcertify.data.reading import Input, read_input
 from segcertify.data.scene import Scene
 from segcertify.data.sets import camvid, cityscapes, cloud_folder, image_folder, pascal_context, pets, shapenet
 from segcertify.errors import InputError, unknown
 from segcertify.specs import FLAG, NAMES, Option, parse
 
-__all__ = ["DATA_SETS", "CloudSet", "DataSet", "ImageSet", "Scene", "load", "mixture", "read_input", "read_label"]
+__all__ = [
+    "DATA_SETS", "CloudSet", "DataSet", "ImageSet", "Input", "Scene", "load", "mixture", "read_input", "read_label",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

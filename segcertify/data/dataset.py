@@ -9,9 +9,10 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import ClassVar, Protocol, Self, cast
 
-from segcertify.data.colours import Bytes
+from segcertify.data.domain import IMAGE, Domain
 from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
+from segcertify.figures.palette import Bytes
 
 
 class Item(Protocol):
@@ -26,21 +27,13 @@ class Item(Protocol):
 class DataSet(ABC):
     """Scenes with ground truth, in a fixed order, each read or made when asked for.
 
-    Parameters
-    ----------
-    name : str
-        What it is called in reports, with its split and choice: ``"camvid/train without 0006R0*"``.
-    classes : tuple of str
-        Names of the classes 0 .. C - 1.
-    colours : array (C, 3)
-        A colour per class, 0 .. 255.
-    items : tuple
-        Where each scene comes from.
+    ``name`` is for reports, with split and choice: ``"camvid/train without 0006R0*"``;
+    ``classes`` are the names of the classes 0 .. C - 1 and ``colours`` (C, 3), in
+    0 .. 255, theirs; ``items`` say where each scene comes from.
     """
 
-    noised: ClassVar[tuple[int, ...] | None] = None
-    """The channels of a scene that noise goes on, along ``noise_axis``; None is all of them."""
-    noise_axis: ClassVar[int] = 0
+    domain: ClassVar[Domain] = IMAGE
+    """What its scenes are."""
     categories = cast(Mapping[str, tuple[int, ...]], MappingProxyType({}))  # no field, so that some sets can have one
     """The classes that scenes of each category have, in the order of the categories' numbers; none for images."""
 
@@ -84,6 +77,10 @@ class DataSet(ABC):
     def limit(self, m: int) -> Self:
         """The first m scenes, or all if there are fewer."""
         return replace(self, items=self.items[: require_integer("limit", m)])
+
+    def resized(self, short_side: int) -> Self:
+        """The same scenes with so many pixels on their shorter side."""
+        raise InputError(f"short_side={short_side} is for sets of image files, which {self.name} is not: leave it out")
 
     def only(self, *globs: str) -> Self:
         """The scenes whose id fits at least one of the globs, such as ``"0006R0*"``, in the order they had.

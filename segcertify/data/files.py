@@ -1,4 +1,4 @@
-"""Files of a data set: which there are, and the arrays of numbers in some."""
+"""Files of a data set: which there are, and the arrays of numbers in ``.npy`` files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ from segcertify.arrays import Array
 from segcertify.errors import InputError
 
 
+def require_file(path: Path) -> None:
+    """Refuse a path without a file."""
+    if not path.is_file():
+        raise InputError(f"no file at {path}")
+
+
 def find_files(folder: Path, suffixes: Sequence[str], *, others: Sequence[str] = ()) -> dict[str, Path]:
-    """The files under a folder by ID. A name that fits one of the other suffixes better is not ours."""
+    """The files under a folder, by ID: the path below it without its suffix.
+
+    A name that ends in a longer one of the ``others`` is left out.
+    """
     if not folder.is_dir():
         raise InputError(f"no folder at {folder}: check the path of the data set, and the split")
     found: dict[str, Path] = {}
@@ -30,6 +39,14 @@ def find_files(folder: Path, suffixes: Sequence[str], *, others: Sequence[str] =
                 raise InputError(f"{found[key]} and {path} share the name {key!r}: keep one of them")
             found[key] = path
     return found
+
+
+def first_folder(folders: Sequence[Path], holding: str, *, cure: str) -> Path:
+    """The first of some folders that holds a file or folder of this name."""
+    for folder in folders:
+        if (folder / holding).exists():
+            return folder
+    raise InputError(f"no {holding} in {folders[0]}: {cure}")
 
 
 def split_folder(parent: Path, split: str) -> Path:
@@ -52,3 +69,11 @@ def read_npy(path: Path) -> Array:
         kind = getattr(array, "dtype", type(array).__name__)
         raise InputError(f"{path} must hold one array of numbers, but holds {kind}")
     return array
+
+
+def read_floats(path: Path) -> Array:
+    """The floats in a ``.npy`` file, of single or double precision."""
+    array = read_npy(path)
+    if not np.issubdtype(array.dtype, np.floating):
+        raise InputError(f"{path} must hold one array of floats, but holds {array.dtype}")
+    return array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)  # of this machine's byte order

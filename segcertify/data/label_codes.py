@@ -1,4 +1,4 @@
-"""Codes: which class a value in a label file stands for."""
+"""Label codes: which class a value in a label file stands for."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def require_codes(name: str, codes: Mapping[int, int], classes: int, *, smallest
 
 
 def decode(raw: Array, codes: Mapping[int, int], *, where: Callable[[int], str], kind: str = "a class") -> Target:
-    """Each whole number's class, or IGNORE, by one look into a table; any other number is an error.
+    """The class of each whole number, or IGNORE; any other number is an error.
 
-    ``where`` says in which place of which file the number of an index lies.
+    ``where`` names the file, and the line or pixel in it, of the number at an index.
     """
     unknown, low, high = IGNORE - 1, min(codes), max(codes)
     table = np.full(high - low + 2, unknown, np.int32)  # the last entry is for everything larger,
@@ -35,9 +35,10 @@ def decode(raw: Array, codes: Mapping[int, int], *, where: Callable[[int], str],
     target = table[np.clip(raw, low - 1, high + 1).astype(np.intp) - low]  # as is everything smaller
     if (target == unknown).any():
         first = int((target == unknown).argmax())
+        value = int(raw.flat[first])
         raise InputError(
-            f"{where(first)} holds the value {int(raw.flat[first])}, which is neither {kind} nor ignored "
-            f"(allowed: {ranges(codes)}): correct the file, or say what the value means"
+            f"{where(first)} holds the value {value}, which is neither {kind} nor ignored (allowed: {ranges(codes)}): "
+            f"correct the file, or ignore the value (ignore={value}) if it stands for no ground truth"
         )
     return target
 

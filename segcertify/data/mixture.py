@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from segcertify.data.dataset import DataSet
+from segcertify.data.domain import Domain
 from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
 
 
-class Share(NamedTuple):
-    """A scene of one of the data sets."""
+@dataclass(frozen=True, eq=False)
+class Share:
+    """A scene of one of the data sets, by its index there."""
 
     id: str
     data: DataSet
-    place: int
+    index: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,14 +27,9 @@ class Mixture(DataSet):
     items: tuple[Share, ...]
 
     @property
-    def noised(self) -> tuple[int, ...] | None:  # type: ignore[override]
+    def domain(self) -> Domain:  # type: ignore[override]
         """As in each of the data sets."""
-        return self.items[0].data.noised
-
-    @property
-    def noise_axis(self) -> int:  # type: ignore[override]
-        """As in each of the data sets."""
-        return self.items[0].data.noise_axis
+        return self.items[0].data.domain
 
     @property
     def categories(self) -> Mapping[str, tuple[int, ...]]:  # type: ignore[override]
@@ -43,7 +39,7 @@ class Mixture(DataSet):
     def __getitem__(self, index: int) -> Scene:
         """Read one scene from its data set."""
         share = self.items[index]
-        return share.data[share.place]
+        return share.data[share.index]
 
     def check(self) -> None:
         """Check each of the data sets."""
@@ -67,10 +63,10 @@ def mixture(sets: Sequence[DataSet], times: Sequence[int] = ()) -> DataSet:
                 f"{first.name} and {other.name} cannot be mixed: they have other classes, or are of another kind"
             )
     items = tuple(
-        Share(f"{data.name}/{name}~{turn}", data, place)
+        Share(f"{data.name}/{name}~{turn}", data, index)
         for data, count in zip(sets, counts, strict=True)
         for turn in range(count)
-        for place, name in enumerate(data.ids)
+        for index, name in enumerate(data.ids)
     )
     name = " and ".join(
         data.name if count == 1 else f"{count} times {data.name}" for data, count in zip(sets, counts, strict=True)
@@ -80,4 +76,4 @@ def mixture(sets: Sequence[DataSet], times: Sequence[int] = ()) -> DataSet:
 
 def _kind(data: DataSet) -> tuple[object, ...]:
     """What data sets must share to be mixed."""
-    return data.classes, data.noised, data.noise_axis, dict(data.categories)
+    return data.classes, data.domain, dict(data.categories)

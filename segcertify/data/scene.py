@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from segcertify.arrays import BoolArray
-from segcertify.data.label_codes import Target
+from segcertify.data.domain import Domain, domain_of
+from segcertify.data.label_codes import IGNORE, Target
 from segcertify.errors import InputError
 
 
@@ -31,16 +32,24 @@ class Scene:
     category: str = ""
 
     def __post_init__(self) -> None:
-        extent = {3: self.x.shape[1:], 2: self.x.shape[:1]}.get(self.x.ndim)
-        if not extent == self.target.shape == self.valid.shape:
+        if not self.domain.components(self.x.shape) == self.target.shape == self.valid.shape:
             raise InputError(
                 f"scene {self.id!r}: x must be (3, height, width) with target and valid (height, width), "
                 "or (points, columns) with target and valid (points,), "
                 f"but got {self.x.shape}, {self.target.shape} and {self.valid.shape}"
             )
 
+    @property
+    def domain(self) -> Domain:
+        """Image or cloud."""
+        return domain_of(self.x.shape)
+
+    @property
+    def labels(self) -> Target:
+        """The target, with IGNORE where the ground truth says nothing."""
+        return np.where(self.valid, self.target, IGNORE)
+
     def __repr__(self) -> str:
         size = " x ".join(str(side) for side in self.target.shape)
-        what = f"{size} {'points' if self.target.ndim == 1 else 'pixels'}"
         kind = f"{self.category}, " if self.category else ""
-        return f"Scene({self.id!r}: {kind}{what}, {self.valid.mean():.1%} with ground truth)"
+        return f"Scene({self.id!r}: {kind}{size} {self.domain.unit}, {self.valid.mean():.1%} with ground truth)"

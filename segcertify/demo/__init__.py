@@ -11,6 +11,7 @@ from segcertify.arrays import BoolArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.demo.cat import Cat, photograph
 from segcertify.demo.shape import Shape
+from segcertify.noise import Gaussian
 from segcertify.report.table import Table
 from segcertify.sampling.segmenter import base_labels
 from segcertify.sampling.smooth import certify
@@ -53,13 +54,14 @@ def run(
     """Certify the bundled photograph, or a generated shape of a category, at n0 = 10, n = 100, tau = 0.75."""
     subject = Cat() if category is None else Shape(category)
     model, x = subject.model, subject.x
+    noise = subject.domain.noise(Gaussian(sigma), x.shape)
     certificate = certify(
-        model, x, noise=subject.noise(sigma), tau=0.75, n=100, n0=10, alpha=0.001, seed=seed, input_id=subject.id,
+        model, x, noise=noise, tau=0.75, n=100, n0=10, alpha=0.001, seed=seed, input_id=subject.id,
         progress=progress,
     )  # fmt: skip
     certificate.save(file := out / "certificate.safetensors")
     prediction = base_labels(model, x)
-    return Demo(subject, certificate, prediction, (*subject.draw(out, certificate, prediction), file))
+    return Demo(subject, certificate, prediction, (*subject.draw(out / "certified", certificate, prediction), file))
 
 
 def _count(where: BoolArray) -> str:

@@ -1,4 +1,4 @@
-"""A photograph of a cat, and the bundled model `pets`."""
+"""The demo on a photograph of a cat, with the bundled model `pets`."""
 
 from __future__ import annotations
 
@@ -10,38 +10,33 @@ import torch
 
 from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate, radius_text
-from segcertify.data.images.reading import read_image
-from segcertify.figures.image import save_figure
-from segcertify.figures.steps import steps_figure
+from segcertify.data import read_input
+from segcertify.data.domain import IMAGE
+from segcertify.figures.image import save_figure, steps_figure
 from segcertify.models import card_of, load
-from segcertify.noise import Gaussian
 from segcertify.sampling.segmenter import predict
 from segcertify.sampling.streams import DrawStream
 
-SIZE = (160, 241)
-"""Height and width of the photograph that is certified: `pets` was trained with short sides of about 160 pixels."""
+SHORT_SIDE = 160
+"""`pets` was trained on images with short sides of about so many pixels."""
 
 
 def photograph() -> torch.Tensor:
     """The bundled photograph, Chelsea the cat (CC0): (3, 160, 241) in [0, 1]."""
     with as_file(files("segcertify.demo") / "chelsea.jpg") as file:
-        return torch.from_numpy(read_image(file, resize=SIZE))
+        return torch.from_numpy(read_input(file, short_side=SHORT_SIDE).x)
 
 
 class Cat:
-    """The photograph, what labels its pixels, and how this is told and drawn."""
+    """The photograph, the model that labels its pixels, and what is said and drawn of them."""
 
-    id, title = "", "The photograph's pixels"
+    id, title, domain = "", "The photograph's pixels", IMAGE
 
     def __init__(self) -> None:
         self.x, self.model = photograph(), load("pets")
         card = card_of(self.model)
         assert card is not None  # what ships has one
         self.classes, self.colours = card.classes, np.array(card.colours) / 255
-
-    def noise(self, sigma: float) -> Gaussian:
-        """On every pixel."""
-        return Gaussian(sigma)
 
     def sentence(self, proved: Certificate) -> str:
         """What was proved, in plain words."""
@@ -59,12 +54,10 @@ class Cat:
         """Nothing more is said."""
         return ()
 
-    def draw(self, out: Path, proved: Certificate, prediction: IntArray) -> tuple[Path, ...]:
+    def draw(self, stem: Path, proved: Certificate, prediction: IntArray) -> list[Path]:
         """From the photograph over the first of the n noisy copies to the certified labels."""
         noisy = proved.noise.draw(self.x, [DrawStream(proved.seed or 0, self.id, "agree", 0)])
-        labels = predict(self.model, noisy)[0].numpy()
-        figure = steps_figure(
-            self.x.numpy(), noisy[0].numpy(), labels, proved, colours=self.colours, names=self.classes
-        )
-        save_figure(figure, picture := out / "certified.png")
-        return (picture,)
+        labels, colours = predict(self.model, noisy)[0].numpy(), self.colours
+        figure = steps_figure(self.x.numpy(), noisy[0].numpy(), labels, proved, colours=colours, names=self.classes)
+        save_figure(figure, picture := Path(f"{stem}.png"))
+        return [picture]

@@ -1,4 +1,4 @@
-"""A generated shape, and the bundled model `parts`."""
+"""The demo on a generated shape, with the bundled model `parts`."""
 
 from __future__ import annotations
 
@@ -11,30 +11,23 @@ import torch
 from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate, radius_text
 from segcertify.data import shapes
-from segcertify.figures.cloud import cloud_figure, save_view
-from segcertify.figures.image import save_figure
 from segcertify.models import load
-from segcertify.noise import Gaussian
 
 SEED = 2021
 """Of the shapes: `parts` was trained on those of seed 0."""
 
 
 class Shape:
-    """A shape of a category, what labels its points, and how this is told and drawn."""
+    """A shape of a category, the model that labels its points, and what is said and drawn of them."""
 
     def __init__(self, category: str) -> None:
-        self.data = shapes.load(count=1, seed=SEED, category=[category], normals=True)
-        scene = self.data[0]
+        data = shapes.load(count=1, seed=SEED, category=[category], normals=True)
+        scene, self.domain = data[0], data.domain
         self.id, self.x, self.target = scene.id, torch.from_numpy(scene.x), scene.target
         self.model = load(f"parts?category={category}&runs=1")  # a third of the usual time
-        self.classes, self.colours = self.data.classes, self.data.colours / 255
+        self.classes, self.colours = data.classes, data.colours / 255
         self.name = category.lower()
         self.title = f"The {self.name}'s points"
-
-    def noise(self, sigma: float) -> Gaussian:
-        """On x, y and z, not on the normals."""
-        return Gaussian(sigma, channels=self.data.noised, axis=self.data.noise_axis)
 
     def sentence(self, proved: Certificate) -> str:
         """What was proved, in plain words."""
@@ -56,10 +49,9 @@ class Shape:
             "the model `parts` by itself takes the mean of three, which is another and slower model.",
         )
 
-    def draw(self, out: Path, proved: Certificate, prediction: IntArray) -> tuple[Path, ...]:
-        """Two views with ground truth, prediction and certified labels, and a page on which the shape turns."""
-        points, picture, page = self.x.numpy(), out / "certified.png", out / "certified.html"
-        target, colours, names = self.target, self.colours, self.classes
-        save_figure(cloud_figure(points, prediction, proved, target=target, colours=colours, names=names), picture)
-        save_view(page, points, proved, prediction=prediction, target=target, colours=colours, names=names)
-        return picture, page
+    def draw(self, stem: Path, proved: Certificate, prediction: IntArray) -> list[Path]:
+        """The pictures of every certified cloud."""
+        return self.domain.save_figures(
+            stem, self.x.numpy(), proved, prediction=prediction, target=self.target, colours=self.colours,
+            names=self.classes,
+        )  # fmt: skip

@@ -148,7 +148,7 @@ class AttackedScenes:
 
     def _input(self, scene: Scene) -> tuple[torch.Tensor, Box | None]:
         """A scene's input on the device, and the bounds of its numbers: images have some, clouds none."""
-        return torch.from_numpy(scene.x).to(self.device), (0.0, 1.0) if scene.x.ndim == 3 else None
+        return torch.from_numpy(scene.x).to(self.device), scene.domain.bounds
 
 
 def _right(record: Record) -> int:

@@ -13,23 +13,18 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
-import numpy as np
 import torch
 
-from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.evaluation.attacked import AttackedScenes
 from segcertify.evaluation.scenes import labels_record, radius_record, scenes_digest
-from segcertify.figures.cloud import cloud_figure, save_view
-from segcertify.figures.image import certified_figure, save_figure, save_labels
 from segcertify.models import card_of, with_precision
 from segcertify.models.identity import identity
-from segcertify.noise import FAMILIES, Gaussian, Noise, NoiseName, largest_radius, parse
+from segcertify.noise import FAMILIES, Noise, NoiseName, largest_radius, parse
 from segcertify.progress import Advance, progress_bar
 from segcertify.records import AttackSettings, Configuration, Record, RunFolder, Setting, distinct
 from segcertify.report.run import Run
@@ -75,7 +70,7 @@ def evaluate(
     """
     _require_classes(model, data)
     claims, drawn = distinct(settings), _named(noise)
-    noises = {setting.sigma: _on_channels(drawn(setting.sigma), data) for setting in claims}
+    noises = {setting.sigma: data.domain.noise(drawn(setting.sigma)) for setting in claims}
     device = working_device(device, model)
     configuration = Configuration(
         model=name or type(model).__name__,
@@ -95,7 +90,7 @@ def evaluate(
     )
     model, attacked = with_precision(model, precision), None
     if attack is not None:
-        threat = next(iter(noises.values()), None) or _on_channels(drawn(1.0), data)  # of any scale
+        threat = next(iter(noises.values()), None) or data.domain.noise(drawn(1.0))  # of any scale
         certified = [noises[claim.sigma].radius(claim.tau) for claim in claims]
         attack = attack.with_radii(certified, largest=largest_radius(threat))
         attacked = AttackedScenes(attack, threat, noises, len(data.classes), configuration.seed, batch_size, device)
@@ -161,7 +156,10 @@ class _Evaluation:
                     yield record
                     if save_pictures:
                         stem = self.folder.pictures(scene.id, setting, certificate.correction)
-                        _draw(stem, scene, certificate, data=self.data, prediction=prediction)
+                        self.data.domain.save_figures(
+                            stem, scene.x, certificate, prediction=prediction, target=scene.labels,
+                            colours=self.data.colours / 255, names=self.data.classes,
+                        )  # fmt: skip
             if save_votes:
                 votes.save(self.folder.votes(scene.id, sigma))
 
@@ -237,31 +235,3 @@ def _named(noise: str | NoiseName | Callable[[float], Noise]) -> NoiseName | Cal
         return parse(noise)
     family = FAMILIES.get(getattr(noise, "__name__", ""))
     return NoiseName(family.noise) if family is not None and family.noise is noise else noise
-
-
-def _on_channels(noise: Noise, data: DataSet) -> Noise:
-    """The noise; Gaussian noise that names no channels goes on those of the data set."""
-    if isinstance(noise, Gaussian) and noise.channels is None:
-        return replace(noise, channels=data.noised, axis=data.noise_axis)
-    return noise
-
-
-def _draw(stem: Path, scene: Scene, certificate: Certificate, *, data: DataSet, prediction: IntArray) -> None:
-    """A certificate's pictures: labels and panels of an image, two views and a page of a cloud."""
-    target, colours = np.where(scene.valid, scene.target, -1), data.colours / 255
-    if scene.x.ndim == 3:
-        save_labels(certificate.labels, f"{stem}.png", colours=colours)
-        figure = certified_figure(scene.x, prediction, certificate, target=target, colours=colours, names=data.classes)
-        save_figure(figure, f"{stem}-panels.png")
-        return
-    figure = cloud_figure(scene.x, prediction, certificate, target=target, colours=colours, names=data.classes)
-    save_figure(figure, f"{stem}.png")
-    save_view(
-        f"{stem}.html",
-        scene.x,
-        certificate,
-        prediction=prediction,
-        target=target,
-        colours=colours,
-        names=data.classes,
-    )

@@ -1,4 +1,4 @@
-"""Pictures of comparisons: the paper's Figure 1 with both base models, and rows of several images."""
+"""Pictures of attacks: the paper's Figure 1 with both base models, and rows of several images."""
 
 from __future__ import annotations
 
@@ -7,20 +7,31 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill, wrap
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from segcertify.arrays import Array, IntArray
-from segcertify.attacks.comparison import Comparison
 from segcertify.certificate import radius_text
-from segcertify.figures.image import TINT, Colours, palette, tinted
+from segcertify.figures.image import (
+    add_legend,
+    as_rgb,
+    class_colours,
+    legend_columns,
+    panel_figure,
+    show_image,
+    swatches,
+)
+from segcertify.figures.palette import TINT, Colours, tinted
+
+if TYPE_CHECKING:
+    from segcertify.attacks.comparison import Comparison
+
+BLANK = "nothing is known or promised"
+"""What white pixels say."""
 
 
 def attack_figure(
@@ -38,8 +49,7 @@ def attack_figure(
     """
     certificate, attacked, grey = comparison.certificate, comparison.non_robust, x.mean(0)
     maps = [attacked.clean if target is None else target, attacked.labels, comparison.robust.labels, certificate.labels]
-    classes = max(int(labels.max(initial=0)) for labels in maps) + 1
-    table = palette(classes) if colours is None else colours
+    table = class_colours(maps, colours)
     change = attacked.x - x
     factor = 0.5 / max(float(np.abs(change).max()), 1e-9)
     truth = "no attack: the non-robust model" if target is None else "ground truth"
@@ -48,8 +58,8 @@ def attack_figure(
     proved = f"certified to {radius_text(certificate.radius, 3)}" if beyond else "certified"
     moved = max(each.smoothed.moved for each in comparison.attacks.values())
     panels = {
-        f"attacked image (l2, {radius_text(comparison.radius, 3)})": np.clip(attacked.x.transpose(1, 2, 0), 0, 1),
-        f"what the attack added, {factor:.0f} times": np.clip(0.5 + factor * change.transpose(1, 2, 0), 0, 1),
+        f"attacked image (l2, {radius_text(comparison.radius, 3)})": as_rgb(attacked.x),
+        f"what the attack added, {factor:.0f} times": as_rgb(0.5 + factor * change),
         truth: tinted(grey, maps[0], table),
         f"attacked: non-robust, {flips[0]}": tinted(grey, maps[1], table),
         f"attacked: robust base, {flips[1]}": tinted(grey, maps[2], table),
@@ -58,19 +68,13 @@ def attack_figure(
         ),
     }
     height, width = certificate.labels.shape
-    figure = Figure(figsize=(12, 2 * (4 * height / width + 0.3) + 1.1))
-    figure.set_layout_engine("constrained", h_pad=0.08)
-    FigureCanvasAgg(figure)
-    grid = figure.subplots(2, 3)
-    for axes, (title, image) in zip(grid.flat, panels.items(), strict=True):
-        _show(axes, image)
-        axes.set_title(title, fontsize=14)
-    for axes, each in zip(grid[1, :2], (attacked, comparison.robust), strict=True):
+    figure = panel_figure(panels, rows=2, height=2 * (4 * height / width + 0.3) + 1.1)
+    for axes, each in zip(figure.axes[3:5], (attacked, comparison.robust), strict=True):
         if each.flipped:
             axes.contour(each.clean != each.labels, levels=[0.5], colors="black", linewidths=1.5)
-    handles = _handles(TINT * table + (1 - TINT) * grey.mean(), names, present=np.unique(np.stack(maps)))
+    handles = swatches(TINT * table + (1 - TINT) * grey.mean(), names, maps, blank=BLANK)
     handles.append(Line2D([], [], color="black", label="around what the attack flipped"))
-    _legend(figure, handles, "outside lower center")
+    add_legend(figure, handles)
     claim = certificate.claim_about("the pixels that are not white in the last panel")
     figure.suptitle("\n".join(wrap(claim, 120)), fontsize=13)
     return figure
@@ -105,24 +109,24 @@ def rows_figure(rows: Sequence[Row], *, colours: Colours, names: Sequence[str], 
     Made to be read at a width of 800 pixels.
     """
     light = float(np.mean([row.attacked.mean() for row in rows]))
-    present = np.unique(np.concatenate([labels.ravel() for row in rows for labels in row.maps]))
-    handles = _handles(TINT * colours + (1 - TINT) * light, names, present=present)
+    maps = [labels for row in rows for labels in row.maps]
+    handles = swatches(TINT * colours + (1 - TINT) * light, names, maps, blank=BLANK)
     width = 12 / len(COLUMNS) - 0.1
     heights = [width * min(1.0, row.target.shape[0] / row.target.shape[1]) + 0.33 for row in rows]
-    around = 0.75 + 0.3 * math.ceil(len(handles) / _columns(handles))
+    around = 0.75 + 0.3 * math.ceil(len(handles) / legend_columns(handles))
     figure = Figure(figsize=(12, sum(heights) + around))
     figure.set_layout_engine("constrained", h_pad=0.04, w_pad=0.02, hspace=0, wspace=0)
     FigureCanvasAgg(figure)
     grid = figure.subplots(len(rows), len(COLUMNS), squeeze=False, height_ratios=heights)
     for line, row in zip(grid, rows, strict=True):
-        grey, photograph = row.attacked.mean(0), np.clip(row.attacked.transpose(1, 2, 0), 0, 1)
-        images = [photograph, *(tinted(grey, labels, colours) for labels in row.maps)]
+        grey = row.attacked.mean(0)
+        images = [as_rgb(row.attacked), *(tinted(grey, labels, colours) for labels in row.maps)]
         for axes, image, caption in zip(line, images, row.captions, strict=True):
-            _show(axes, image)
+            show_image(axes, image)
             axes.set_xlabel(fill(caption, 26), fontsize=12, labelpad=3)
     for axes, title in zip(grid[0], COLUMNS, strict=True):
         axes.set_title(title, fontsize=14)
-    _legend(figure, handles, "outside upper center")
+    add_legend(figure, handles, "outside upper center")
     figure.supxlabel(source, fontsize=11)
     return figure
 
@@ -135,33 +139,3 @@ def jpeg(figure: Figure, *, largest: int = 400_000) -> bytes:
         if content.tell() <= largest:
             break
     return content.getvalue()
-
-
-def _show(axes: Axes, image: Array) -> None:
-    axes.imshow(image, interpolation="nearest")
-    axes.set_xticks([])
-    axes.set_yticks([])
-
-
-def _handles(table: Colours, names: Sequence[str], *, present: IntArray) -> list[Artist]:
-    """The names of the classes that are to be seen, and of the abstentions."""
-    shown = [c for c in present if 0 <= c < len(names)]
-    handles: list[Artist] = [Patch(facecolor=tuple(table[c]), edgecolor="black", label=names[c]) for c in shown]
-    handles.append(Patch(facecolor="white", edgecolor="black", label="nothing is known or promised"))
-    return handles
-
-
-def _legend(
-    figure: Figure, handles: Sequence[Artist], place: Literal["outside upper center", "outside lower center"]
-) -> None:
-    figure.legend(handles=handles, loc=place, ncols=_columns(handles), frameon=False, fontsize=14)
-
-
-def _columns(handles: Sequence[Artist]) -> int:
-    """How many columns of a legend fit into 12 inches; it fills them one after the other."""
-    lengths = [len(str(handle.get_label())) for handle in handles]
-
-    def inches(columns: int) -> float:
-        return sum(0.93 + 0.113 * int(column.max()) for column in np.array_split(lengths, columns))
-
-    return max((columns for columns in range(2, len(handles) + 1) if inches(columns) <= 12), default=1)

@@ -1,4 +1,4 @@
-"""Pictures of certified point clouds: two views on paper, and a page on which the cloud turns."""
+"""Pictures of certified point clouds: two views, and a page on which the cloud turns."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from scipy.spatial.transform import Rotation
 
 from segcertify.arrays import Array, FloatArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate, radius_text
 from segcertify.errors import InputError
-from segcertify.figures.image import Colours, palette
+from segcertify.figures.palette import Colours, palette
 
 GREY = "#d2d2d2"
 """Points without a label: abstentions, and what the ground truth ignores."""
@@ -54,7 +55,8 @@ def cloud_figure(
         "certified": f"certified, {certificate.abstained.mean():.1%} abstained (grey)",
     }
     shown = [key for key in titles if key in cloud.labels]
-    views = [_centred(cloud.points @ _turn(*angles).T) for angles in _VIEWS]
+    turns = [Rotation.from_euler("yx", [-azimuth, elevation], degrees=True) for azimuth, elevation in _VIEWS]
+    views = [_centred(turn.apply(cloud.points)) for turn in turns]  # to the right, up, and to the eye
     reach = [view.max(0)[:2] + 0.05 for view in views]
     heights = [min(10 / len(shown), 4.0) * y / max(x, y) for x, y in reach]
     figure = Figure(figsize=(10, sum(heights) + 1.2), layout="constrained")
@@ -81,7 +83,7 @@ def save_view(
     colours: Colours | None = None,
     names: Sequence[str] = (),
 ) -> None:
-    """Write one HTML file, which needs nothing else, in which the certified cloud can be turned and asked.
+    """Write one HTML file, which needs no other, in which a reader turns the certified cloud and points at its points.
 
     Arguments as for `cloud_figure`. ``#prediction`` or ``#target`` after the file's address opens those labels.
     """
@@ -93,7 +95,7 @@ def save_view(
 
 @dataclass(frozen=True, eq=False)
 class _Cloud:
-    """Points (N, 3) in the unit ball; per kind of labels each point's place (N,) among the parts, or ABSTAIN."""
+    """Points (N, 3) in the unit ball; for each kind of labels, each point's index (N,) into the parts, or ABSTAIN."""
 
     points: FloatArray
     labels: dict[str, IntArray]
@@ -116,13 +118,13 @@ def _cloud(
 ) -> _Cloud:
     """The cloud to draw, once all is checked."""
     xyz = _coordinates(points)
-    given = {"certified": certificate.labels, "prediction": prediction, "target": target}
-    labels = {key: _labels(key, value, len(xyz)) for key, value in given.items() if value is not None}
+    kinds = {"certified": certificate.labels, "prediction": prediction, "target": target}
+    labels = {key: _labels(key, value, len(xyz)) for key, value in kinds.items() if value is not None}
     parts = np.unique(np.concatenate(list(labels.values())))
     parts = parts[parts >= 0]
-    places = {key: np.where(a < 0, ABSTAIN, np.searchsorted(parts, a)) for key, a in labels.items()}
+    indices = {key: np.where(a < 0, ABSTAIN, np.searchsorted(parts, a)) for key, a in labels.items()}
     part_names = [names[part] if part < len(names) else f"class {part}" for part in parts]
-    return _Cloud(xyz, places, part_names, [to_hex(row) for row in _colours(parts, colours)])
+    return _Cloud(xyz, indices, part_names, [to_hex(row) for row in _colours(parts, colours)])
 
 
 def _coordinates(points: Array) -> FloatArray:
@@ -165,18 +167,6 @@ def _colours(parts: IntArray, colours: Colours | None) -> Colours:
     if not ((colours >= 0) & (colours <= 1)).all():
         raise InputError(f"colours must lie in [0, 1], but reach {colours.max():g}: divide bytes by 255")
     return colours[parts]
-
-
-def _turn(azimuth: float, elevation: float) -> FloatArray:
-    """The rotation to a view, in degrees: its rows point right, up and to the eye. y is up."""
-    a, e = np.radians([azimuth, elevation])
-    return np.array(
-        [
-            [np.cos(a), 0, -np.sin(a)],
-            [-np.sin(a) * np.sin(e), np.cos(e), -np.cos(a) * np.sin(e)],
-            [np.sin(a) * np.cos(e), np.sin(e), np.cos(a) * np.cos(e)],
-        ]
-    )
 
 
 def _draw(axes: Axes, view: FloatArray, colours: Array) -> None:

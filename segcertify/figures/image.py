@@ -1,16 +1,16 @@
-"""Pictures of certificates: what went in, what the base model says, what is certified."""
+"""Pictures of certified images: what went in, what the base model says, what is certified."""
 
 from __future__ import annotations
 
-import colorsys
-import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -19,34 +19,7 @@ from PIL import Image
 from segcertify.arrays import Array, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError
-
-Colours = npt.NDArray[np.float64]
-
-_FIRST = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#997700", "#332288", "#ee7733", "#009988")
-
-
-def palette(classes: int) -> Colours:
-    """A colour per class (classes, 3): first a set safe for colour-blind readers, then spread hues. Never white."""
-    first = [tuple(int(code[i : i + 2], 16) / 255 for i in (1, 3, 5)) for code in _FIRST]
-    more = [colorsys.hsv_to_rgb(0.618034 * i % 1, 0.55, 0.5 + 0.35 * (i % 2)) for i in range(classes - len(first))]
-    return np.array((first + more)[:classes], float).reshape(-1, 3)
-
-
-def colour(labels: IntArray, colours: Colours | None = None) -> Colours:
-    """Labels (height, width) as an RGB image, abstentions white."""
-    table = palette(int(labels.max(initial=0)) + 1) if colours is None else colours
-    return np.where((labels == ABSTAIN)[..., None], 1.0, table[np.maximum(labels, 0)])
-
-
-TINT = 0.7
-"""How much of a label's colour covers a photograph."""
-
-
-def tinted(grey: Array, labels: IntArray, colours: Colours) -> Colours:
-    """A grey image (height, width) in the colours of its labels, white where they are negative."""
-    labels = np.where(labels < 0, ABSTAIN, labels)
-    mixed = TINT * colour(labels, colours) + (1 - TINT) * grey[..., None]
-    return np.where((labels == ABSTAIN)[..., None], 1.0, mixed)
+from segcertify.figures.palette import TINT, Colours, colour, palette, tinted
 
 
 def certified_figure(
@@ -65,36 +38,100 @@ def certified_figure(
     is ignored. Abstentions and ignored pixels are white.
     """
     maps = [prediction, certificate.labels] + ([] if target is None else [target])
-    classes = max(int(labels.max(initial=0)) for labels in maps) + 1
-    table = palette(classes) if colours is None else colours
-    abstained = float(certificate.abstained.mean())
-    panels: list[tuple[str, Array]] = [("input", np.clip(x.transpose(1, 2, 0), 0, 1))]
+    table = class_colours(maps, colours)
+    panels = {"input": as_rgb(x)}
     if target is not None:
-        panels.append(("ground truth (white: ignored)", colour(np.where(target < 0, ABSTAIN, target), table)))
-    panels.append(("base model, no guarantee", colour(prediction, table)))
-    panels.append((f"certified, {abstained:.1%} abstained (white)", colour(certificate.labels, table)))
-    columns = 2 if len(panels) == 4 else 3
+        panels["ground truth (white: ignored)"] = colour(target, table)
+    panels["base model, no guarantee"] = colour(prediction, table)
+    panels[f"certified, {certificate.abstained.mean():.1%} abstained (white)"] = colour(certificate.labels, table)
+    rows, columns = (2, 2) if len(panels) == 4 else (1, 3)
     height, width = prediction.shape
-    rows = math.ceil(len(panels) / columns)
-    figure = Figure(figsize=(12, rows * (12 / columns * height / width + 0.3) + 0.4), layout="constrained")
-    FigureCanvasAgg(figure)
-    for axes, (title, image) in zip(figure.subplots(rows, columns).flat, panels, strict=True):
-        axes.imshow(image, interpolation="nearest")
-        axes.set_title(title, fontsize=11)
-        axes.set_xticks([])
-        axes.set_yticks([])
-    _legend(figure, table, names, present=np.unique(np.concatenate([labels.ravel() for labels in maps])))
+    inches = rows * (12 / columns * height / width + 0.3) + 0.4
+    figure = panel_figure(panels, rows=rows, height=inches, fontsize=11, pad=0.04167)
+    handles = swatches(table, names, maps)
+    if handles:
+        columns = min(len(handles), 10)
+        figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False, fontsize=9)
     figure.supxlabel("\n".join(wrap(certificate.claim_about("the coloured pixels"), 150)), fontsize=9)
     return figure
 
 
-def _legend(figure: Figure, table: Colours, names: Sequence[str], *, present: IntArray) -> None:
-    """The names of the classes that are to be seen."""
-    handles = [Patch(color=table[c], label=names[c]) for c in present if 0 <= c < len(names)]
-    if handles:
-        figure.legend(
-            handles=handles, loc="outside upper center", ncols=min(len(handles), 10), frameon=False, fontsize=9
-        )
+def steps_figure(
+    x: Array, noisy: Array, labels: IntArray, certificate: Certificate, *, colours: Colours, names: Sequence[str]
+) -> Figure:
+    """Four panels: an image (3, height, width), a noisy copy, the model's ``labels`` for the copy, the certificate.
+
+    Labels tint the image, abstentions are white. Made to be read at a width of 800 pixels.
+    """
+    grey, (height, width) = x.mean(0), labels.shape
+    panels = {
+        f"photograph, {height} x {width}": as_rgb(x),
+        f"1 of {certificate.n} noisy copies": as_rgb(noisy),
+        "the model's labels for it": tinted(grey, labels, colours),
+        f"certified: {certificate.certified / certificate.N:.1%}": tinted(grey, certificate.labels, colours),
+    }
+    figure = panel_figure(panels, rows=1, height=3 * height / width + 1.35)
+    tints, blank = TINT * colours + (1 - TINT) * grey.mean(), "abstained: nothing is promised here"
+    add_legend(figure, swatches(tints, names, [labels, certificate.labels], blank=blank))
+    figure.suptitle("\n".join(wrap(certificate.claim_about("the pixels that are not white"), 120)), fontsize=13)
+    return figure
+
+
+def as_rgb(x: Array) -> Array:
+    """An image (3, height, width) as matplotlib shows it: (height, width, 3) in [0, 1]."""
+    return np.clip(x.transpose(1, 2, 0), 0, 1)
+
+
+def class_colours(maps: Sequence[IntArray], colours: Colours | None) -> Colours:
+    """``colours``, or by default a palette for all classes of some label maps."""
+    return palette(max(int(labels.max(initial=0)) for labels in maps) + 1) if colours is None else colours
+
+
+def panel_figure(
+    panels: Mapping[str, Array], *, rows: int, height: float, fontsize: float = 14, pad: float = 0.08
+) -> Figure:
+    """Images under their titles, in so many rows; 12 inches wide and ``height`` inches high."""
+    figure = Figure(figsize=(12, height))
+    figure.set_layout_engine("constrained", h_pad=pad)
+    FigureCanvasAgg(figure)
+    for axes, (title, image) in zip(figure.subplots(rows, len(panels) // rows).flat, panels.items(), strict=True):
+        show_image(axes, image)
+        axes.set_title(title, fontsize=fontsize)
+    return figure
+
+
+def show_image(axes: Axes, image: Array) -> None:
+    """An image without ticks, pixel by pixel."""
+    axes.imshow(image, interpolation="nearest")
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def swatches(table: Colours, names: Sequence[str], maps: Sequence[IntArray], *, blank: str = "") -> list[Artist]:
+    """A patch for each class that some label maps hold and that has a name; ``blank`` names what is white."""
+    present = np.unique(np.concatenate([labels.ravel() for labels in maps]))
+    named = [(tuple(table[c]), names[c]) for c in present if 0 <= c < len(names)]
+    named += [((1.0, 1.0, 1.0), blank)] if blank else []
+    return [Patch(facecolor=face, edgecolor="black" if blank else face, label=name) for face, name in named]
+
+
+def add_legend(
+    figure: Figure,
+    handles: Sequence[Artist],
+    where: Literal["outside upper center", "outside lower center"] = "outside lower center",
+) -> None:
+    """A legend in as many columns as fit into the figure's width."""
+    figure.legend(handles=handles, loc=where, ncols=legend_columns(handles), frameon=False, fontsize=14)
+
+
+def legend_columns(handles: Sequence[Artist]) -> int:
+    """How many columns of a legend fit into 12 inches; it fills them one after the other."""
+    lengths = [len(str(handle.get_label())) for handle in handles]
+
+    def inches(columns: int) -> float:
+        return sum(0.93 + 0.113 * int(column.max()) for column in np.array_split(lengths, columns))
+
+    return max((columns for columns in range(2, len(handles) + 1) if inches(columns) <= 12), default=1)
 
 
 def save_labels(labels: IntArray, path: str | os.PathLike[str], *, colours: Colours | None = None) -> None:

@@ -14,6 +14,7 @@ from segcertify.arrays import Array
 from segcertify.data import DataSet, Scene
 from segcertify.data.augmentation import UNLABELLED, Augmentation
 from segcertify.data.clouds.augmentation import augment_clouds
+from segcertify.data.domain import CLOUD
 from segcertify.data.images.augmentation import GREY, augment_images
 from segcertify.errors import InputError
 from segcertify.progress import progress_bar
@@ -79,7 +80,7 @@ Pool = ImagePool | CloudPool
 
 def holds_clouds(data: DataSet) -> bool:
     """Whether the scenes of a data set are clouds; else they are images."""
-    return data.noised is not None  # MERGE: data.domain is CLOUD
+    return data.domain is CLOUD
 
 
 def frequencies(pool: Pool) -> torch.Tensor:

@@ -128,8 +128,8 @@ def test_labels_that_the_model_does_not_have_are_refused_before_the_work(tmp_pat
     Image.fromarray(np.full((16, 16), 11, np.uint8)).save(tmp_path / "label.png")
     models = ["--model", "pets", "--non-robust", "pets-non-robust"]
     said = command(tmp_path, "attack", "photo.png", *models, "--label", "label.png", code=2)
-    assert "label.png holds the label 11, but the model's are 0 .. 2: if it stands for no ground truth" in said
-    assert "give --ignore 11" in said
+    assert "label.png, pixel (0, 0), holds the value 11, which is neither a class nor ignored (allowed: 0 .. 2" in said
+    assert "ignore the value (ignore=11) if it stands for no ground truth" in said
     assert "With probability" not in said
 
 

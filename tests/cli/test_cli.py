@@ -76,7 +76,7 @@ def test_certify_an_image(folder):
         "certificate.safetensors",
         "votes.safetensors",
         "certified.png",
-        "labels.png",
+        "certified-labels.png",
     }
     certificate = sc.Certificate.load(out / "certificate.safetensors")
     assert 0 < certificate.certified < 24 * 32

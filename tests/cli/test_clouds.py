@@ -13,6 +13,7 @@ import segcertify as sc
 from segcertify import InputError
 from segcertify.cli.inputs import read
 from segcertify.cli.single import NoiseName, certify
+from segcertify.data.domain import ARRAY, CLOUD
 from segcertify.data.shapes import generate
 from segcertify.models import card_of, load, with_precision
 
@@ -89,8 +90,9 @@ def test_every_layout_in_every_file(folder, chair, suffix, count):
             with pytest.raises(InputError, match=rf"a{suffix} has the columns x y z.* but normals are needed: add nx"):
                 read(path, load(SHAPES + model), label=None, ignore=255)
             continue
-        x, target, cloud = read(path, load(SHAPES + model), label=None, ignore=255)
-        assert cloud
+        found = read(path, load(SHAPES + model), label=None, ignore=255)
+        x, target = found.x, found.target
+        assert found.domain is CLOUD
         np.testing.assert_allclose(x[:, :3], xyz, atol=1e-6)
         np.testing.assert_array_equal(x[:, 3:], chair[:, 3:6] if "true" in model else chair[:, :0])
         assert target is None if count in (3, 6) else target.tolist() == chair[:, 6].tolist()
@@ -101,16 +103,16 @@ def test_which_files_hold_clouds(folder, chair):
     for suffix in (".txt", ".ply", ".npy"):
         write(folder / f"a{suffix}", chair[:, :6], NAMES[:6])
     shapes, other = load(SHAPES), load(HEIGHTS)
-    for name, model, cloud in [
-        ("a.txt", other, True),
-        ("a.ply", other, True),
-        ("a.npy", other, False),
-        ("a.npy", with_precision(other, "bf16"), False),
-        ("a.npy", shapes, True),
-        ("a.npy", with_precision(shapes, "bf16"), True),
+    for name, model, domain in [
+        ("a.txt", other, CLOUD),
+        ("a.ply", other, CLOUD),
+        ("a.npy", other, ARRAY),
+        ("a.npy", with_precision(other, "bf16"), ARRAY),
+        ("a.npy", shapes, CLOUD),
+        ("a.npy", with_precision(shapes, "bf16"), CLOUD),
     ]:
         found = read(folder / name, model, label=None, ignore=255)
-        assert (found.cloud, found.x.shape) == (cloud, (600, 6))
+        assert (found.domain, found.x.shape) == (domain, (600, 6))
     np.testing.assert_array_equal(read(folder / "a.npy", other, label=None, ignore=255).x, chair[:, :6])
 
 
@@ -156,7 +158,7 @@ def test_a_labelled_cloud(folder, chair, capsys):
 )
 def test_where_noise_goes(folder, chair, monkeypatch, case):
     columns, options, noise = case
-    monkeypatch.setattr("segcertify.cli.inputs.draw", lambda *_: [])
+    monkeypatch.setattr("segcertify.cli.inputs.draw", lambda *_, **options: [])
     certify(write(folder / "a.txt", chair[:, :columns], NAMES), HEIGHTS, 0.1, n=60, n0=1, **options)
     assert sc.Certificate.load(folder / "certified" / "a" / "certificate.safetensors").noise == noise
 
@@ -178,13 +180,13 @@ def test_an_image_has_the_cards_names_and_colours(folder, monkeypatch):
     Image.fromarray(pixels).save(folder / "photo.png")
     Image.fromarray(np.full((32, 48), 1, np.uint8)).save(folder / "truth.png")
     figures = []
-    monkeypatch.setattr("segcertify.cli.inputs.save_figure", lambda figure, path: figures.append(figure))
+    monkeypatch.setattr("segcertify.figures.image.save_figure", lambda figure, path: figures.append(figure))
     certify(folder / "photo.png", "pets", 0.25, tau=0.6, n=40, n0=2, alpha=0.1, label=folder / "truth.png")
     card = card_of(load("pets"))
     named = [text.get_text() for text in figures[0].legends[0].get_texts()]
     assert set(named) <= set(card.classes)
     assert card.classes[1] in named  # the ground truth has it
-    with Image.open(folder / "certified" / "photo" / "labels.png") as labels:
+    with Image.open(folder / "certified" / "photo" / "certified-labels.png") as labels:
         assert labels.getpalette()[: 3 * len(card.colours)] == [part for colour in card.colours for part in colour]
     Image.fromarray(np.full((32, 48), 7, np.uint8)).save(folder / "truth.png")
     with pytest.raises(InputError, match=r"truth.png, pixel \(0, 0\), holds the value 7, which is neither a class"):
@@ -215,7 +217,7 @@ def changed(table, row, column, value):
         (lambda t: t, "parts?category=Sofa", {}, "unknown category 'Sofa': expected one of Airplane"),
         (lambda t: t, f"{SHAPES}?category=none", {}, "unknown category 'none'"),
         (lambda t: t, "parts", {}, "must know which category .* write .category=Chair in its spec"),
-        (lambda t: t, HEIGHTS, {"label": "a.png"}, "--label is for images, but .*a.txt is a cloud"),
+        (lambda t: t, HEIGHTS, {"label": "a.png"}, "label is for images, but .*a.txt is a cloud"),
         (lambda t: t[:, :6], HEIGHTS, {"channels": "6"}, r"channels=\(6,\) are outside axis 1"),
     ],
 )
@@ -235,10 +237,10 @@ def test_an_ignored_label(folder, chair):
 def test_labels_are_passed_over_where_nobody_asks(folder, chair):
     """An audit needs no ground truth, so that numbers which `certify --ignore` allowed stop no audit."""
     for value in (99, np.nan):
-        x, target, cloud = read(write(folder / "a.txt", changed(chair, 4, 6, value), NAMES), load(SHAPES))
-        assert cloud
-        assert x.shape == (600, 6)
-        assert target is None
+        found = read(write(folder / "a.txt", changed(chair, 4, 6, value), NAMES), load(SHAPES))
+        assert found.domain is CLOUD
+        assert found.x.shape == (600, 6)
+        assert found.target is None
 
 
 @pytest.mark.parametrize("suffix", [".TXT", ".Ply"])
@@ -247,6 +249,6 @@ def test_suffixes_in_capitals(folder, chair, suffix):
     path = write(folder / f"a{suffix.lower()}", chair, NAMES)
     shapes, small = load(SHAPES), read(path, load(SHAPES), ignore=255)
     large = read(path.rename(folder / f"b{suffix}"), shapes, ignore=255)
-    assert large.cloud
-    assert large.x.equal(small.x)
+    assert large.domain is CLOUD
+    assert np.array_equal(large.x, small.x)
     assert large.target.tolist() == small.target.tolist()

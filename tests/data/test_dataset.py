@@ -7,9 +7,9 @@ import pytest
 import trees
 
 from segcertify import InputError, data
-from segcertify.data.colours import voc_colours
 from segcertify.data.images.imageset import ImageSet
-from segcertify.data.images.reading import Pair
+from segcertify.data.images.reading import ImageFiles
+from segcertify.figures.palette import voc_colours
 
 
 def test_every_data_set_has_a_tree():
@@ -45,7 +45,7 @@ def test_the_base_class_is_not_a_data_set():
 
 def named(*ids, name="some", classes=("a", "b"), codes=None, resize=None):
     """A data set of scenes with these ids, whose files do not exist."""
-    pairs = tuple(Pair(each, Path(f"{each}.jpg"), Path(f"{each}.png")) for each in ids)
+    pairs = tuple(ImageFiles(each, Path(f"{each}.jpg"), Path(f"{each}.png")) for each in ids)
     return ImageSet(name, classes, voc_colours(len(classes)), pairs, codes or {0: 0}, resize)
 
 
@@ -144,6 +144,6 @@ def test_every_and_limit(tmp_path):
 def test_the_papers_100_images():
     """Every 5th of 500 [Fischer2021, app. A]; of Pascal's 5,105 every 51st gives 101, of which the code takes 100."""
     for total, step in ((500, 5), (5105, 51)):
-        pairs = tuple(Pair(f"{i:04}", Path("i"), Path("l")) for i in range(total))
+        pairs = tuple(ImageFiles(f"{i:04}", Path("i"), Path("l")) for i in range(total))
         chosen = ImageSet("some", ("a",), voc_colours(1), pairs, {0: 0}).every(step).limit(100)
         assert chosen.ids == tuple(f"{i * step:04}" for i in range(100))

@@ -6,9 +6,9 @@ import pytest
 
 from segcertify import InputError, data
 from segcertify.data import Source
-from segcertify.data.colours import voc_colours
 from segcertify.data.images.imageset import ImageSet
-from segcertify.data.images.reading import Pair
+from segcertify.data.images.reading import ImageFiles
+from segcertify.figures.palette import voc_colours
 from segcertify.specs import INTEGER
 
 
@@ -67,7 +67,7 @@ def test_options_differ_by_data_set(spec, message):
 
 def made(split=None, *, count=3):
     """A data set without a folder."""
-    files = tuple(Pair(f"{split}-{i}", Path("i"), Path("l")) for i in range(count))
+    files = tuple(ImageFiles(f"{split}-{i}", Path("i"), Path("l")) for i in range(count))
     return ImageSet(f"made/{split}", ("a",), voc_colours(1), files, {0: 0})
 
 

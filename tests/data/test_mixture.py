@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from segcertify.data import load, mixture
+from segcertify.data.domain import CLOUD
 from segcertify.errors import InputError
 
 CHAIRS, MUGS = "shapes:?count=3&category=Chair&points=64", "shapes:?count=2&category=Mug&points=64"
@@ -16,10 +17,9 @@ def test_scenes_come_in_order_each_as_often_as_asked():
     assert np.array_equal(mixed[5].x, mugs[0].x)
     assert np.array_equal(mixed[2].target, chairs[2].target)
     assert len(set(mixed.ids)) == len(mixed) == 7
-    assert mixed.noised == (0, 1, 2)
-    assert mixed.noise_axis == 1
+    assert mixed.domain is CLOUD
     assert mixed.name == f"{chairs.name} and 2 times {mugs.name}"
-    assert mixed.limit(2).noised == (0, 1, 2)
+    assert mixed.limit(2).domain is CLOUD
 
 
 def test_one_data_set_stays_as_it_is():

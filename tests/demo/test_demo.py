@@ -12,7 +12,7 @@ from PIL import Image
 
 import segcertify as sc
 from segcertify.demo import Cat, Demo, photograph
-from segcertify.figures.steps import steps_figure
+from segcertify.figures.image import steps_figure
 from segcertify.sampling.segmenter import predict
 
 CAT = 1

@@ -17,6 +17,7 @@ import segcertify as sc
 from segcertify.attacks.gradient_ascent import GradientAscent
 from segcertify.cli import app
 from segcertify.data import DataSet, Scene
+from segcertify.data.domain import CLOUD
 from segcertify.evaluation import AttackSettings, Setting, evaluate
 from segcertify.evaluation.attacked import AttackedScenes
 from segcertify.records import read_records
@@ -45,8 +46,7 @@ class Given(DataSet):
 
 
 class GivenClouds(Given):
-    noised: ClassVar = (0, 1, 2)
-    noise_axis: ClassVar = 1
+    domain: ClassVar = CLOUD
 
 
 def scenes(kind, *found):

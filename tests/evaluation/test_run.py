@@ -296,7 +296,7 @@ def test_killed_three_times_gives_the_same_records(pets, tmp_path):
 def test_pictures_are_kept(pets, tmp_path):
     data = load(f"pets:{pets}").limit(1)
     evaluate(brightness, data, out=tmp_path / "run", settings=SETTINGS[:1], save_pictures=True)
-    labels, panels = sorted((tmp_path / "run" / "certified").iterdir(), key=lambda path: len(path.name))
+    panels, labels = sorted((tmp_path / "run" / "certified").iterdir(), key=lambda path: len(path.name))
     with Image.open(labels) as image:
         assert image.mode == "P"
         assert image.size == (16, 12)

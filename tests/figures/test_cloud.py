@@ -14,7 +14,8 @@ from PIL import Image
 
 from segcertify import ABSTAIN, Certificate, Gaussian, InputError, Votes, certify_votes
 from segcertify.figures.cloud import GREY, cloud_figure, save_view
-from segcertify.figures.image import palette, save_figure
+from segcertify.figures.image import save_figure
+from segcertify.figures.palette import palette
 
 N = 600
 NAMES = ("back", "seat", "leg")

@@ -5,7 +5,8 @@ import pytest
 from PIL import Image
 
 from segcertify import ABSTAIN, Gaussian, InputError, Votes, certify_votes
-from segcertify.figures.image import certified_figure, colour, palette, save_figure, save_labels
+from segcertify.figures.image import certified_figure, save_figure, save_labels
+from segcertify.figures.palette import colour, palette
 
 
 @pytest.mark.parametrize("classes", [1, 3, 10, 19, 59, 150])

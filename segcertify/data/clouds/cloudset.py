@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from segcertify.arrays import FloatArray, IntArray
-from segcertify.data.clouds.points import form, layout_of, place, read_points
+from segcertify.data.clouds.points import form, layout_of, location, read_points
 from segcertify.data.dataset import DataSet
+from segcertify.data.domain import CLOUD, Domain
 from segcertify.data.label_codes import IGNORE, Target, decode, require_codes
 from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
@@ -29,7 +30,7 @@ POINTS = 2048
 """How many points the paper draws from each shape."""
 
 
-class Cloud(NamedTuple):
+class CloudFile(NamedTuple):
     """A file of labelled points, and what it shows."""
 
     id: str
@@ -47,33 +48,15 @@ class CloudSet(DataSet):
     ``x`` has the columns x, y, z, with ``normals`` also nx, ny, nz as they are
     in the file; noise goes on x, y, z only.
 
-    Parameters
-    ----------
-    name, classes, colours
-        As of every `DataSet`.
-    items : tuple of Cloud
-        The files.
-    codes : mapping
-        The class, or IGNORE, for each label that a file may hold. Any other label is an error.
-    columns : tuple of str
-        What a row of a file holds, of ``x y z nx ny nz``, the label and others, which are passed over.
-        PLY files say it themselves.
-    categories : mapping
-        The classes that each category has, where there are categories: another class there is an error.
-    label : str
-        The column with the label.
-    normals : bool
-        Whether ``x`` has the normals.
-    points : int or None
-        How many points are drawn; None takes all of them as they are.
-    seed : int
-        Another one draws other points.
+    ``codes`` give the class, or IGNORE, of each label that a file may hold; any other
+    label is an error, as is a class that is none of a cloud's category in ``categories``.
+    ``columns`` are those of the files, of ``x y z nx ny nz``, ``label`` and others, which
+    are passed over; PLY files name their own. ``points`` of None takes all as they are.
     """
 
-    noised: ClassVar[tuple[int, ...] | None] = (0, 1, 2)
-    noise_axis: ClassVar[int] = 1
+    domain: ClassVar[Domain] = CLOUD
 
-    items: tuple[Cloud, ...]
+    items: tuple[CloudFile, ...]
     codes: Mapping[int, int]
     columns: tuple[str, ...]
     categories: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -104,7 +87,7 @@ class CloudSet(DataSet):
             )
 
     def __getitem__(self, index: int) -> Scene:
-        """Read one scene; an error names the file that is wrong and what to do."""
+        """Read one scene."""
         cloud = self.items[index]
         x, target = self._shape(cloud)
         if self.points is not None:
@@ -118,7 +101,7 @@ class CloudSet(DataSet):
         for cloud in self.items:
             self._shape(cloud)
 
-    def _shape(self, cloud: Cloud) -> tuple[FloatArray, Target]:
+    def _shape(self, cloud: CloudFile) -> tuple[FloatArray, Target]:
         """The whole shape, at the origin and of radius 1, and its points' classes, IGNORE where there is none."""
         table = read_points(cloud.path, self.columns, self._wanted())
         target = _classes(cloud.path, table[:, -1], self._codes_of(cloud.category), category=cloud.category)
@@ -170,12 +153,12 @@ def _classes(path: Path, labels: FloatArray, codes: Mapping[int, int], *, catego
     broken = labels != np.rint(labels)
     if broken.any():
         row = int(broken.argmax())
-        raise InputError(f"{place(path, row)}: the label {labels[row]:g} is not a whole number: correct it")
+        raise InputError(f"{location(path, row)}: the label {labels[row]:g} is not a whole number: correct it")
     kind = f"a class of {category}" if category else "a class"
-    return decode(labels, codes, where=lambda row: place(path, row), kind=kind)
+    return decode(labels, codes, where=lambda row: location(path, row), kind=kind)
 
 
-def variant(*, points: int | None, normals: bool) -> str:
+def name_suffix(*, points: int | None, normals: bool) -> str:
     """What a data set's name adds where a cloud is not made as in the paper's rows without normals."""
     drawn = "" if points == POINTS else f" of {points or 'all'} points"
     return f"{drawn}{' with normals' if normals else ''}"

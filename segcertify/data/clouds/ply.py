@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from segcertify.arrays import FloatArray
-from segcertify.data.clouds.text_rows import parse_rows
+from segcertify.data.clouds.text import parse_lines
 from segcertify.errors import InputError
 
 _TYPES = {
@@ -52,7 +52,7 @@ def ply_properties(path: Path) -> tuple[str, ...]:
 def _text(path: Path, body: bytes, header: _Header, names: Sequence[str]) -> FloatArray:
     lines = body.decode("latin-1").split("\n")[: header.vertices]
     columns = list(header.properties)
-    table = parse_rows(lines, columns, path=path, first=header.lines + 1)
+    table = parse_lines(lines, columns, path=path, first=header.lines + 1)
     if len(table) < header.vertices:
         raise InputError(
             f"{path} promises {header.vertices} vertices, but holds {len(table)} lines of them: is it cut?"

@@ -1,4 +1,4 @@
-"""Points in files: one cloud as rows of numbers, from text, ``.npy`` or PLY."""
+"""Points in files: one cloud as a table of numbers, from text, ``.npy`` or PLY."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from segcertify.arrays import FloatArray
 from segcertify.data.clouds.ply import ply_properties, read_ply
-from segcertify.data.clouds.text_rows import numbered, parse_rows
-from segcertify.data.files import read_npy
+from segcertify.data.clouds.text import numbered_lines, parse_lines
+from segcertify.data.files import read_npy, require_file
 from segcertify.errors import InputError
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -27,11 +27,11 @@ def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> Fl
     ``.npy`` files and text files (all but ``.npy`` and ``.ply``) hold
     ``columns``, a row for each point; PLY files say themselves what they hold.
     """
-    _require_file(path)
+    require_file(path)
     if form(path) == ".ply":
         table = read_ply(path, wanted)
     else:
-        rows = _array(path, columns) if form(path) == ".npy" else parse_rows(_lines(path), columns, path=path)
+        rows = _array(path, columns) if form(path) == ".npy" else parse_lines(_lines(path), columns, path=path)
         table = rows[:, [columns.index(name) for name in wanted]]
     if not len(table):
         raise InputError(f"{path} holds no points: remove it, or fetch it again")
@@ -39,15 +39,15 @@ def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> Fl
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise InputError(
-            f"{place(path, row)}: {wanted[column]} is {table[row, column]:g}, not a finite number of single precision: "
-            "correct it, or remove the point"
+            f"{location(path, row)}: {wanted[column]} is {table[row, column]:g}, not a finite number of single "
+            "precision: correct it, or remove the point"
         )
     return table
 
 
 def layout_of(path: Path, layouts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """The layout of a file: the one with as many columns; for PLY files the longest whose properties are all there."""
-    _require_file(path)
+    require_file(path)
     if form(path) == ".ply":
         names = ply_properties(path)
         fitting = [layout for layout in layouts if set(layout) <= set(names)]
@@ -64,26 +64,21 @@ def layout_of(path: Path, layouts: Sequence[tuple[str, ...]]) -> tuple[str, ...]
     return max(fitting, key=len)
 
 
-def place(path: Path, row: int) -> str:
-    """Where a row of a file lies: its line in a text file, else which point it is, counted from 1."""
+def location(path: Path, index: int) -> str:
+    """Where a point is in its file: the line of a text file, else its number, counted from 1."""
     if form(path) in (".npy", ".ply"):
-        return f"{path}, point {row + 1}"
-    return f"{path}, line {[number for number, _ in numbered(_lines(path))][row]}"
-
-
-def _require_file(path: Path) -> None:
-    if not path.is_file():
-        raise InputError(f"no file at {path}")
+        return f"{path}, point {index + 1}"
+    return f"{path}, line {[number for number, _ in numbered_lines(_lines(path))][index]}"
 
 
 def _width(path: Path) -> int:
-    """How many columns a file's rows have, by its first row."""
+    """How many columns a file has, by its first point."""
     if form(path) == ".npy":
         array = read_npy(path)
         if array.ndim != 2:
             raise InputError(f"{path} must hold one cloud (points, columns), but holds {array.dtype} {array.shape}")
         return int(array.shape[1])
-    first = next((text for _, text in numbered(_lines(path))), None)
+    first = next((text for _, text in numbered_lines(_lines(path))), None)
     if first is None:
         raise InputError(f"{path} holds no points: remove it, or fetch it again")
     return len(first.split())

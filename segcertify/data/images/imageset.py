@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
-from PIL import Image
 
 from segcertify.data.dataset import DataSet
-from segcertify.data.images.reading import Pair, Size, image_size, read_image, read_label
-from segcertify.data.label_codes import IGNORE, Target, decode, require_codes
+from segcertify.data.images.reading import ImageFiles, image_size, read_image, read_target
+from segcertify.data.images.resize import Resize, Size
+from segcertify.data.label_codes import IGNORE, Target, require_codes
 from segcertify.data.scene import Scene
-from segcertify.errors import InputError
+from segcertify.errors import require_integer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -22,34 +23,29 @@ class ImageSet(DataSet):
     That the files are there was checked when this was made; what is in them is
     checked when a scene is read, or for all of them by `check`.
 
-    Parameters
-    ----------
-    name, classes, colours
-        As of every `DataSet`.
-    items : tuple of Pair
-        Image and label files.
-    codes : mapping
-        The class, or IGNORE, for each value that a label file may hold. Any other value is an error.
-    resize : (height, width), optional
-        Images are resized bilinearly, labels to the nearest pixel (both by Pillow).
+    ``codes`` give the class, or IGNORE, of each value that a label file may hold; any
+    other value is an error. ``resize`` is the size (height, width) that scenes are
+    brought to, or the number of pixels on their shorter side (`Resize`).
     """
 
-    items: tuple[Pair, ...]
+    items: tuple[ImageFiles, ...]
     codes: Mapping[int, int]
-    resize: Size | None = None
+    resize: Size | int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_codes(self.name, self.codes, len(self.classes))
 
     def __getitem__(self, index: int) -> Scene:
-        """Read one scene; an error names the file that is wrong and what to do."""
+        """Read one scene."""
         pair = self.items[index]
         target = self._target(pair)
-        if self.resize is not None:
-            target = np.asarray(Image.fromarray(target).resize(self.resize[::-1], Image.Resampling.NEAREST))
+        resize = self._change(target.shape)
+        x = read_image(pair.image, resize=resize)
+        if resize is not None:
+            target = resize.labels(target)
         valid = target != IGNORE
-        return Scene(pair.id, read_image(pair.image, resize=self.resize), np.where(valid, target, 0), valid)
+        return Scene(pair.id, x, np.where(valid, target, 0), valid)
 
     def check(self) -> None:
         """Read every label and every image's header; an error names the first bad file.
@@ -59,16 +55,21 @@ class ImageSet(DataSet):
         for pair in self.items:
             self._target(pair)
 
-    def _target(self, pair: Pair) -> Target:
+    def resized(self, short_side: int) -> Self:
+        """The same scenes with so many pixels on their shorter side: images bilinearly, labels to the nearest pixel."""
+        require_integer("short_side", short_side)
+        size = Resize.to_short_side(self.resize, short_side).after if isinstance(self.resize, tuple) else short_side
+        return replace(self, name=f"{self.name} at short side {short_side}", resize=size)
+
+    def _target(self, pair: ImageFiles) -> Target:
         """The classes in a label file, at its own size, IGNORE where it says nothing."""
-        raw = read_label(pair.label)
-        size = image_size(pair.image)
-        if raw.shape != size:
-            raise InputError(
-                f"{pair.label} is {raw.shape[0]} x {raw.shape[1]} pixels, but {pair.image} is {size[0]} x {size[1]}: "
-                "a label needs its image's size"
-            )
-        return decode(raw, self.codes, where=lambda _: f"{pair.label}")
+        return read_target(pair.label, self.codes, image=pair.image, size=image_size(pair.image))
+
+    def _change(self, size: Size) -> Resize | None:
+        """How a scene of this size is resized."""
+        if isinstance(self.resize, int):
+            return Resize.to_short_side(size, self.resize)
+        return None if self.resize is None else Resize(size, self.resize)
 
     def _details(self) -> str:
-        return f", resized to {self.resize[0]} x {self.resize[1]}" if self.resize else ""
+        return f", resized to {self.resize[0]} x {self.resize[1]}" if isinstance(self.resize, tuple) else ""

@@ -1,10 +1,10 @@
-"""One file at a time: images as floats, label images as whole numbers, and which label belongs to which image."""
+"""Image files: images as floats, label images as whole numbers, and which label belongs to which image."""
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -13,16 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
-from segcertify.arrays import Array
-from segcertify.data.files import find_files, read_npy
+from segcertify.data.files import find_files, require_file
+from segcertify.data.images.resize import Resize, Size
+from segcertify.data.label_codes import Target, decode
 from segcertify.errors import InputError
-
-Size = tuple[int, int]
-"""Height and width."""
 
 _GREY_STEP = {"L;2": 85, "L;4": 17}
 """Pillow stretches greys of 2 and 4 bits to 0 .. 255; a label must not be stretched."""
-
 
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -38,7 +35,7 @@ TURNS = {
 SIDEWAYS = tuple(TURNS[number] for number in (5, 6, 7, 8))
 
 
-class Pair(NamedTuple):
+class ImageFiles(NamedTuple):
     """An image, its label image, and the name they share."""
 
     id: str
@@ -46,20 +43,12 @@ class Pair(NamedTuple):
     label: Path
 
 
-def read_input(path: str | os.PathLike[str], *, upright: bool = True) -> Array:
-    """An image as RGB (3, height, width) in [0, 1], or the float array in a ``.npy`` file as it is."""
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"no file at {path}")
-    return _read_floats(path) if path.suffix == ".npy" else read_image(path, upright=upright)
-
-
 def read_image(
-    path: str | os.PathLike[str], *, resize: Size | None = None, upright: bool = False
+    path: str | os.PathLike[str], *, resize: Resize | None = None, upright: bool = False
 ) -> npt.NDArray[np.float32]:
-    """An image as RGB (3, height, width) in [0, 1], resized bilinearly by Pillow if asked.
+    """An image as RGB (3, height, width) in [0, 1], resized if asked.
 
-    ``upright`` turns a photograph as its camera says (EXIF); label images are of the pixels as they are stored.
+    ``upright`` turns a photograph as its camera says (EXIF). Label images belong to the pixels as they are stored.
     """
     with _opened(Path(path)) as image:
         if image.mode.startswith(("I", "F")):
@@ -69,9 +58,7 @@ def read_image(
             )
         turn = _turn(image) if upright else None
         rgb = (image if turn is None else image.transpose(turn)).convert("RGB")
-        if resize is not None:
-            rgb = rgb.resize(resize[::-1], Image.Resampling.BILINEAR)
-        pixels = np.asarray(rgb, np.float32)
+        pixels = np.asarray(rgb if resize is None else resize.image(rgb), np.float32)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1) / np.float32(255))
 
 
@@ -90,6 +77,15 @@ def read_label(path: str | os.PathLike[str]) -> npt.NDArray[np.int32]:
         return np.asarray(image).astype(np.int32) // step
 
 
+def read_target(path: Path, codes: Mapping[int, int], *, image: Path, size: tuple[int, ...]) -> Target:
+    """The classes in a label image, IGNORE where it says nothing. It must have the size of its image."""
+    raw = read_label(path)
+    if raw.shape != size:
+        found, expected = (" x ".join(map(str, sides)) for sides in (raw.shape, size))
+        raise InputError(f"{path} is {found} pixels, but {image} is {expected}: a label needs its image's size")
+    return decode(raw, codes, where=lambda pixel: f"{path}, pixel {divmod(pixel, size[1])},")
+
+
 def image_size(path: str | os.PathLike[str], *, upright: bool = False) -> Size:
     """Height and width from an image's header; its pixels are not read."""
     with _opened(Path(path)) as image:
@@ -102,14 +98,14 @@ def _turn(image: Image.Image) -> Image.Transpose | None:
     return TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
 
 
-def pair(
+def pair_files(
     images: Path,
     labels: Path,
     *,
     image_suffix: str | Sequence[str],
     label_suffix: str,
     ids: Sequence[str] | None = None,
-) -> tuple[Pair, ...]:
+) -> tuple[ImageFiles, ...]:
     """Every image with its label: ``images/ID + image_suffix`` and ``labels/ID + label_suffix``, sorted by ID.
 
     Subfolders are part of the ID; hidden files are passed over. Without ``ids``
@@ -120,36 +116,29 @@ def pair(
     shared = images.resolve() == labels.resolve()
     found_images = find_files(images, suffixes, others=(label_suffix,) if shared else ())
     found_labels = find_files(labels, (label_suffix,), others=suffixes if shared else ())
-    expected_image = f"ending in {' or '.join(suffixes)}, in {images}"
+    expected = f"ending in {' or '.join(suffixes)}, in {images}"
     if not found_images and ids is None:
         beside = next((path.name for path in sorted(images.iterdir()) if not path.name.startswith(".")), None)
         hint = f"it holds {beside!r}" if beside else "it is empty"
-        raise InputError(f"no image {expected_image} ({hint}): check the path, the split and the suffix")
-    wanted = sorted(found_images) if ids is None else list(ids)
-    _require_all(
-        wanted, found_images, lambda name: f"no image {name!r}, {expected_image}: add it or take it off the list"
-    )
-    _require_all(
-        wanted,
-        found_labels,
-        lambda name: (
-            f"{found_images[name]} has no label: expected {labels / (name + label_suffix)}; add it or remove the image"
-        ),
-    )
-    if ids is None:
-        _require_all(
-            sorted(found_labels),
-            found_images,
-            lambda name: f"{found_labels[name]} has no image {expected_image}: add it or remove the label",
-        )
-    return tuple(Pair(name, found_images[name], found_labels[name]) for name in wanted)
+        raise InputError(f"no image {expected} ({hint}): check the path, the split and the suffix")
+    wanted, unlisted = (sorted(found_images), sorted(found_labels)) if ids is None else (list(ids), [])
+    for names, found, message in [
+        (wanted, found_images, "no image {name!r}, {expected}: add it or take it off the list"),
+        (wanted, found_labels, "{image} has no label: expected {label}; add it or remove the image"),
+        (unlisted, found_images, "{label} has no image {expected}: add it or remove the label"),
+    ]:
+        if missing := [name for name in names if name not in found]:
+            name, more = missing[0], f" ({len(missing) - 1} more like it)" if len(missing) > 1 else ""
+            label = found_labels.get(name, labels / (name + label_suffix))
+            text = message.format(name=name, expected=expected, image=found_images.get(name), label=label)
+            raise InputError(f"{text}{more}")
+    return tuple(ImageFiles(name, found_images[name], found_labels[name]) for name in wanted)
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
-    """An image file, opened; whatever Pillow says of a bad one becomes an InputError that names it."""
-    if not path.is_file():
-        raise InputError(f"no file at {path}")
+    """An open image file. Whatever Pillow says of a bad one becomes an InputError that names it."""
+    require_file(path)
     try:
         with Image.open(path) as image:
             yield image
@@ -161,17 +150,3 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         ) from None
     except (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError) as error:
         raise InputError(f"{path} cannot be read ({error}): is it truncated?") from None
-
-
-def _require_all(wanted: Sequence[str], found: dict[str, Path], message: Callable[[str], str]) -> None:
-    missing = [name for name in wanted if name not in found]
-    if missing:
-        more = f" ({len(missing) - 1} more like it)" if len(missing) > 1 else ""
-        raise InputError(f"{message(missing[0])}{more}")
-
-
-def _read_floats(path: Path) -> Array:
-    array = read_npy(path)
-    if not np.issubdtype(array.dtype, np.floating):
-        raise InputError(f"{path} must hold one array of floats, but holds {array.dtype}")
-    return array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)  # of this machine's byte order

@@ -9,22 +9,14 @@ import numpy as np
 
 from segcertify.data.files import split_folder
 from segcertify.data.images.imageset import ImageSet
-from segcertify.data.images.reading import pair
+from segcertify.data.images.reading import pair_files
 from segcertify.data.label_codes import IGNORE
 
 COLOURS = {
-    "sky": (128, 128, 128),
-    "building": (128, 0, 0),
-    "pole": (192, 192, 128),
-    "road": (128, 64, 128),
-    "pavement": (0, 0, 192),
-    "tree": (128, 128, 0),
-    "sign": (192, 128, 128),
-    "fence": (64, 64, 128),
-    "car": (64, 0, 128),
-    "pedestrian": (64, 64, 0),
-    "bicyclist": (0, 128, 192),
-}
+    "sky": (128, 128, 128), "building": (128, 0, 0), "pole": (192, 192, 128), "road": (128, 64, 128),
+    "pavement": (0, 0, 192), "tree": (128, 128, 0), "sign": (192, 128, 128), "fence": (64, 64, 128),
+    "car": (64, 0, 128), "pedestrian": (64, 64, 0), "bicyclist": (0, 128, 192),
+}  # fmt: skip
 """The classes in the order of the label values 0 .. 10, with CamVid's own colours."""
 
 
@@ -41,6 +33,6 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
         name=f"camvid/{split}",
         classes=tuple(COLOURS),
         colours=np.array(list(COLOURS.values()), np.uint8),
-        items=pair(folder / "images", folder / "labels", image_suffix=(".jpg", ".png"), label_suffix=".png"),
+        items=pair_files(folder / "images", folder / "labels", image_suffix=(".jpg", ".png"), label_suffix=".png"),
         codes={len(COLOURS): IGNORE} | {value: value for value in range(len(COLOURS))},
     )

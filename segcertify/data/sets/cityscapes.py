@@ -4,44 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from segcertify.data.files import split_folder
 from segcertify.data.images.imageset import ImageSet
-from segcertify.data.images.reading import pair
+from segcertify.data.images.reading import pair_files
 from segcertify.data.label_codes import IGNORE
 from segcertify.errors import InputError
 
-
-class _Label(NamedTuple):
-    name: str
-    id: int
-    colour: tuple[int, int, int]
-
-
-_LABELS = (  # the evaluated labels in the order of their train ids 0 .. 18, with the official ids and colours
-    _Label("road", 7, (128, 64, 128)),
-    _Label("sidewalk", 8, (244, 35, 232)),
-    _Label("building", 11, (70, 70, 70)),
-    _Label("wall", 12, (102, 102, 156)),
-    _Label("fence", 13, (190, 153, 153)),
-    _Label("pole", 17, (153, 153, 153)),
-    _Label("traffic light", 19, (250, 170, 30)),
-    _Label("traffic sign", 20, (220, 220, 0)),
-    _Label("vegetation", 21, (107, 142, 35)),
-    _Label("terrain", 22, (152, 251, 152)),
-    _Label("sky", 23, (70, 130, 180)),
-    _Label("person", 24, (220, 20, 60)),
-    _Label("rider", 25, (255, 0, 0)),
-    _Label("car", 26, (0, 0, 142)),
-    _Label("truck", 27, (0, 0, 70)),
-    _Label("bus", 28, (0, 60, 100)),
-    _Label("train", 31, (0, 80, 100)),
-    _Label("motorcycle", 32, (0, 0, 230)),
-    _Label("bicycle", 33, (119, 11, 32)),
-)
+_LABELS = {
+    "road": (7, (128, 64, 128)), "sidewalk": (8, (244, 35, 232)), "building": (11, (70, 70, 70)),
+    "wall": (12, (102, 102, 156)), "fence": (13, (190, 153, 153)), "pole": (17, (153, 153, 153)),
+    "traffic light": (19, (250, 170, 30)), "traffic sign": (20, (220, 220, 0)), "vegetation": (21, (107, 142, 35)),
+    "terrain": (22, (152, 251, 152)), "sky": (23, (70, 130, 180)), "person": (24, (220, 20, 60)),
+    "rider": (25, (255, 0, 0)), "car": (26, (0, 0, 142)), "truck": (27, (0, 0, 70)), "bus": (28, (0, 60, 100)),
+    "train": (31, (0, 80, 100)), "motorcycle": (32, (0, 0, 230)), "bicycle": (33, (119, 11, 32)),
+}  # fmt: skip
+"""The evaluated labels in the order of their train ids 0 .. 18, with the official ids and colours."""
 _LARGEST_ID = 33
 
 
@@ -59,17 +39,17 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
     root, split = Path(root).expanduser(), split or "val"
     if split == "test":
         raise InputError("the labels of Cityscapes' test split are not public: use split='val' or 'train'")
-    pairs = pair(
+    pairs = pair_files(
         split_folder(root / "leftImg8bit", split),
         root / "gtFine" / split,
         image_suffix="_leftImg8bit.png",
         label_suffix="_gtFine_labelIds.png",
     )
-    classes = {label.id: train_id for train_id, label in enumerate(_LABELS)}
+    classes = {value: train_id for train_id, (value, _) in enumerate(_LABELS.values())}
     return ImageSet(
         name=f"cityscapes/{split}",
-        classes=tuple(label.name for label in _LABELS),
-        colours=np.array([label.colour for label in _LABELS], np.uint8),
+        classes=tuple(_LABELS),
+        colours=np.array([colour for _, colour in _LABELS.values()], np.uint8),
         items=tuple(p._replace(id=Path(p.id).name) for p in pairs),  # a name starts with its city
         codes={value: classes.get(value, IGNORE) for value in range(_LARGEST_ID + 1)},
     )

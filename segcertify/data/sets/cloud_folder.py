@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from segcertify.data.clouds.cloudset import POINTS, XYZ, Cloud, CloudSet, variant
+from segcertify.data.clouds.cloudset import POINTS, XYZ, CloudFile, CloudSet, name_suffix
 from segcertify.data.files import find_files
 from segcertify.data.label_codes import IGNORE
-from segcertify.data.sets.description import Description
+from segcertify.data.sets.dataset_toml import DatasetToml
 from segcertify.errors import InputError
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 
@@ -50,33 +50,33 @@ def load(
     50 parts (``segcertify.metrics.shapenet.PART_NAMES``) and the category is one of its 16, only
     that category's parts may occur; else a category may have any of the classes.
     """
-    description = Description(Path(root).expanduser(), _KEYS, see="segcertify.data.sets.cloud_folder")
-    classes = description.classes()
-    name, (folder,) = description.folders(split, "clouds")
-    categories = _categories(description)
+    toml = DatasetToml(Path(root).expanduser(), _KEYS, see="segcertify.data.sets.cloud_folder")
+    classes = toml.classes()
+    name, (folder,) = toml.folders(split, "clouds")
+    categories = _categories(toml)
     return CloudSet(
-        name=f"{name}{variant(points=points, normals=normals)}",
+        name=f"{name}{name_suffix(points=points, normals=normals)}",
         classes=classes,
-        colours=description.colours(len(classes)),
-        items=_clouds(folder, description.texts("suffix", [".txt", ".npy", ".ply"]), categories),
-        codes=description.codes(classes, smallest=IGNORE),
-        columns=description.texts("columns", [*XYZ, "label"]),
+        colours=toml.colours(len(classes)),
+        items=_clouds(folder, toml.texts("suffix", [".txt", ".npy", ".ply"]), categories),
+        codes=toml.codes(classes, smallest=IGNORE),
+        columns=toml.texts("columns", [*XYZ, "label"]),
         categories={category: _parts(category, classes) for category in categories.values()},
-        label=description.text("label", "label"),
+        label=toml.text("label", "label"),
         normals=normals,
         points=points,
     )
 
 
-def _categories(description: Description) -> dict[str, str]:
+def _categories(toml: DatasetToml) -> dict[str, str]:
     """The category of each subfolder."""
-    for folder, category in description.table("categories").items():
+    for folder, category in toml.table("categories").items():
         if not isinstance(category, str) or not category:
             raise InputError(
-                f'{description.path}: categories takes a subfolder and a name, such as chairs = "Chair", '
+                f'{toml.path}: categories takes a subfolder and a name, such as chairs = "Chair", '
                 f"but has {folder} = {category!r}"
             )
-    return description.table("categories")
+    return toml.table("categories")
 
 
 def _parts(category: str, classes: tuple[str, ...]) -> tuple[int, ...]:
@@ -84,7 +84,7 @@ def _parts(category: str, classes: tuple[str, ...]) -> tuple[int, ...]:
     return CATEGORIES[category] if classes == PART_NAMES and category in CATEGORIES else tuple(range(len(classes)))
 
 
-def _clouds(folder: Path, suffixes: tuple[str, ...], categories: Mapping[str, str]) -> tuple[Cloud, ...]:
+def _clouds(folder: Path, suffixes: tuple[str, ...], categories: Mapping[str, str]) -> tuple[CloudFile, ...]:
     """Every cloud under a folder, by name, with the category of the subfolder that it lies in."""
     found = find_files(folder, suffixes)
     if not found:
@@ -97,5 +97,5 @@ def _clouds(folder: Path, suffixes: tuple[str, ...], categories: Mapping[str, st
                 f"{path} lies in none of the subfolders that have a category ({', '.join(categories)}): "
                 "move it there, or add its subfolder to the categories"
             )
-        clouds.append(Cloud(name, path, categories.get(below, "")))
+        clouds.append(CloudFile(name, path, categories.get(below, "")))
     return tuple(clouds)

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from segcertify.data.images.imageset import ImageSet
-from segcertify.data.images.reading import Size, pair
-from segcertify.data.sets.description import Description
+from segcertify.data.images.reading import pair_files
+from segcertify.data.images.resize import Size
+from segcertify.data.sets.dataset_toml import DatasetToml
 from segcertify.errors import InputError
 
 _KEYS = (
@@ -35,29 +36,29 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
     Every image needs a label of its size, every label an image, and a label
     value that is neither a class nor ignored is an error.
     """
-    description = Description(Path(root).expanduser(), _KEYS, see="segcertify.data.sets.image_folder")
-    classes = description.classes()
-    name, (images, labels) = description.folders(split, "images", "labels")
+    toml = DatasetToml(Path(root).expanduser(), _KEYS, see="segcertify.data.sets.image_folder")
+    classes = toml.classes()
+    name, (images, labels) = toml.folders(split, "images", "labels")
     return ImageSet(
         name=name,
         classes=classes,
-        colours=description.colours(len(classes)),
-        items=pair(
+        colours=toml.colours(len(classes)),
+        items=pair_files(
             images,
             labels,
-            image_suffix=description.texts("image_suffix", [".jpg", ".jpeg", ".png"]),
-            label_suffix=description.text("label_suffix", ".png"),
+            image_suffix=toml.texts("image_suffix", [".jpg", ".jpeg", ".png"]),
+            label_suffix=toml.text("label_suffix", ".png"),
         ),
-        codes=description.codes(classes),
-        resize=_size(description),
+        codes=toml.codes(classes),
+        resize=_size(toml),
     )
 
 
-def _size(description: Description) -> Size | None:
+def _size(toml: DatasetToml) -> Size | None:
     """Height and width, if given."""
-    size = description.entries.get("resize")
+    size = toml.entries.get("resize")
     if size is None:
         return None
     if not isinstance(size, list) or len(size) != 2 or 0 in size:
-        raise InputError(f"{description.path}: resize must be [height, width], but got {size!r}")
-    return description.integer("resize", size[0]), description.integer("resize", size[1])
+        raise InputError(f"{toml.path}: resize must be [height, width], but got {size!r}")
+    return toml.integer("resize", size[0]), toml.integer("resize", size[1])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from segcertify.data.colours import voc_colours
+from segcertify.data.files import first_folder
 from segcertify.data.images.imageset import ImageSet
-from segcertify.data.images.reading import pair
+from segcertify.data.images.reading import pair_files
 from segcertify.data.label_codes import IGNORE
 from segcertify.errors import InputError
+from segcertify.figures.palette import voc_colours
 
 CLASSES = (
     "aeroplane", "bag", "bed", "bedclothes", "bench", "bicycle", "bird", "boat", "book", "bottle", "building",
@@ -38,8 +39,10 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
     without the limit there are 101. The paper resized with OpenCV, which picks
     slightly different pixels than Pillow.
     """
-    folder, split = _voc2010(Path(root).expanduser()), split or "val"
-    pairs = pair(
+    root, split = Path(root).expanduser(), split or "val"
+    folders = [root / "VOCdevkit" / "VOC2010", root / "VOC2010", root]
+    folder = first_folder(folders, "JPEGImages", cure="give the folder that holds VOCdevkit")
+    pairs = pair_files(
         folder / "JPEGImages",
         folder / "SegmentationClassContext",
         image_suffix=".jpg",
@@ -54,14 +57,6 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
         codes={0: IGNORE, 255: IGNORE} | {value + 1: value for value in range(len(CLASSES))},
         resize=SIZE,
     )
-
-
-def _voc2010(root: Path) -> Path:
-    """The folder that holds the images, wherever the path points."""
-    for folder in (root / "VOCdevkit" / "VOC2010", root / "VOC2010", root):
-        if (folder / "JPEGImages").is_dir():
-            return folder
-    raise InputError(f"no VOCdevkit/VOC2010/JPEGImages in {root}: give the folder that holds VOCdevkit")
 
 
 def _listed(lists: Path, split: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from segcertify.data.images.imageset import ImageSet
-from segcertify.data.images.reading import Pair, pair
+from segcertify.data.images.reading import ImageFiles, pair_files
 from segcertify.data.label_codes import IGNORE
 from segcertify.errors import InputError
 
@@ -32,7 +32,7 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
     if split not in _SPLITS:
         raise InputError(f"no split {split!r} in pets: use {', '.join(_SPLITS)}")
     root = Path(root).expanduser()
-    pairs = pair(root / "images", root / "labels", image_suffix=(".jpg", ".png"), label_suffix=".png")
+    pairs = pair_files(root / "images", root / "labels", image_suffix=(".jpg", ".png"), label_suffix=".png")
     return ImageSet(
         name=f"pets/{split}",
         classes=tuple(COLOURS),
@@ -42,7 +42,7 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
     )
 
 
-_SPLITS: dict[str, Callable[[tuple[Pair, ...]], tuple[Pair, ...]]] = {
+_SPLITS: dict[str, Callable[[tuple[ImageFiles, ...]], tuple[ImageFiles, ...]]] = {
     "trainval": lambda pairs: pairs,
     "train": lambda pairs: tuple(p for i, p in enumerate(pairs) if i % HELD_OUT),
     "val": lambda pairs: pairs[::HELD_OUT],

@@ -7,9 +7,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from segcertify.data.clouds.cloudset import NORMALS, POINTS, XYZ, Cloud, CloudSet, variant
-from segcertify.data.colours import part_colours
+from segcertify.data.clouds.cloudset import NORMALS, POINTS, XYZ, CloudFile, CloudSet, name_suffix
+from segcertify.data.files import first_folder
 from segcertify.errors import InputError, unknown
+from segcertify.figures.palette import part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 
 FOLDER = "shapenetcore_partanno_segmentation_benchmark_v0_normal"
@@ -42,18 +43,20 @@ def load(
     in the code that the paper uses: ``.every(28).limit(100)`` gives 100 shapes
     [Fischer2021, app. A]; without the limit there are 103.
     """
-    folder, split = _folder(Path(root).expanduser()), split or "test"
+    root, split = Path(root).expanduser(), split or "test"
+    cure = f"give the folder {FOLDER}, or the one that holds it"
+    folder = first_folder([root, root / FOLDER], _SYNSETS, cure=cure)
     if split not in SPLITS:
         raise InputError(f"no split {split!r} in shapenet: use {', '.join(SPLITS)}")
     _require_categories(category)
     synsets = _synsets(folder / _SYNSETS)
     clouds = sorted(cloud for part in SPLITS[split] for cloud in _listed(folder, part, synsets))
-    if category:
-        clouds = [cloud for cloud in clouds if cloud.category in category]
+    clouds = [cloud for cloud in clouds if not category or cloud.category in category]
+    name = f"{split} {','.join(category)}" if category else split
     if not clouds:
-        raise InputError(f"{folder} lists no shapes of {_called(split, category)}: check the split and the category")
+        raise InputError(f"{folder} lists no shapes of {name}: check the split and the category")
     return CloudSet(
-        name=f"shapenet/{_called(split, category)}{variant(points=points, normals=normals)}",
+        name=f"shapenet/{name}{name_suffix(points=points, normals=normals)}",
         classes=PART_NAMES,
         colours=part_colours(CATEGORIES.values()),
         items=_present(clouds, split, available=available),
@@ -63,14 +66,6 @@ def load(
         normals=normals,
         points=points,
     )
-
-
-def _folder(root: Path) -> Path:
-    """The folder that holds the shapes, wherever the path points."""
-    for folder in (root, root / FOLDER):
-        if (folder / _SYNSETS).is_file():
-            return folder
-    raise InputError(f"no {_SYNSETS} in {root}: give the folder {FOLDER}, or the one that holds it")
 
 
 def _require_categories(category: Sequence[str]) -> None:
@@ -95,7 +90,7 @@ def _synsets(path: Path) -> dict[str, str]:
     return synsets
 
 
-def _listed(folder: Path, split: str, synsets: dict[str, str]) -> list[Cloud]:
+def _listed(folder: Path, split: str, synsets: dict[str, str]) -> list[CloudFile]:
     """The shapes of one list, there or not."""
     path = folder / "train_test_split" / f"shuffled_{split}_file_list.json"
     if not path.is_file():
@@ -113,11 +108,11 @@ def _listed(folder: Path, split: str, synsets: dict[str, str]) -> list[Cloud]:
                 "fetch it again"
             )
         _, synset, shape = parts
-        clouds.append(Cloud(f"{synsets[synset]}/{shape}", folder / synset / f"{shape}.txt", synsets[synset]))
+        clouds.append(CloudFile(f"{synsets[synset]}/{shape}", folder / synset / f"{shape}.txt", synsets[synset]))
     return clouds
 
 
-def _present(clouds: Sequence[Cloud], split: str, *, available: bool) -> tuple[Cloud, ...]:
+def _present(clouds: Sequence[CloudFile], split: str, *, available: bool) -> tuple[CloudFile, ...]:
     """The shapes whose files are there: all of them, unless fewer are asked for."""
     present = tuple(cloud for cloud in clouds if cloud.path.is_file())
     absent = len(clouds) - len(present)
@@ -129,7 +124,3 @@ def _present(clouds: Sequence[Cloud], split: str, *, available: bool) -> tuple[C
             f"fetch the data set again{cure}"
         )
     return present
-
-
-def _called(split: str, category: Sequence[str]) -> str:
-    return f"{split} {','.join(category)}" if category else split

@@ -9,9 +9,9 @@ from typing import ClassVar, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from segcertify.data.clouds.cloudset import POINTS, variant
-from segcertify.data.colours import part_colours
+from segcertify.data.clouds.cloudset import POINTS, name_suffix
 from segcertify.data.dataset import DataSet
+from segcertify.data.domain import CLOUD, Domain
 from segcertify.data.scene import Scene
 from segcertify.data.shapes.air import airplane, rocket
 from segcertify.data.shapes.furniture import chair, table
@@ -22,6 +22,7 @@ from segcertify.data.shapes.pieces import Builder, Labels, seen
 from segcertify.data.shapes.road import car, skateboard
 from segcertify.data.shapes.worn import cap, earphone
 from segcertify.errors import InputError, require_integer, unknown
+from segcertify.figures.palette import part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.specs import FLAG, INTEGER, NAMES
 
@@ -69,8 +70,7 @@ class ShapeSet(DataSet):
     so; noise goes on x, y, z only.
     """
 
-    noised: ClassVar[tuple[int, ...] | None] = (0, 1, 2)
-    noise_axis: ClassVar[int] = 1
+    domain: ClassVar[Domain] = CLOUD
     categories = cast(Mapping[str, tuple[int, ...]], CATEGORIES)
 
     items: tuple[Plan, ...]
@@ -119,7 +119,7 @@ def load(
     numbered = [(number, cycle[number % len(cycle)]) for number in range(require_integer("count", count))]
     chosen = f" {','.join(category)}" if category else ""
     return ShapeSet(
-        name=f"shapes/{count} of seed {seed}{chosen}{variant(points=points, normals=normals)}",
+        name=f"shapes/{count} of seed {seed}{chosen}{name_suffix(points=points, normals=normals)}",
         classes=PART_NAMES,
         colours=part_colours(CATEGORIES.values()),
         items=tuple(Plan(f"{name}-{number:06d}", name, number) for number, name in numbered),

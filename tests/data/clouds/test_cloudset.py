@@ -9,16 +9,17 @@ import trees
 
 import segcertify as sc
 from segcertify import InputError, data
-from segcertify.data.clouds.cloudset import Cloud, CloudSet, draw, read_cloud
-from segcertify.data.colours import voc_colours
+from segcertify.data.clouds.cloudset import CloudFile, CloudSet, draw, read_cloud
+from segcertify.data.domain import CLOUD
 from segcertify.data.label_codes import IGNORE
+from segcertify.figures.palette import voc_colours
 
 COLUMNS = ("x", "y", "z", "nx", "ny", "nz", "label")
 
 
 def some(*paths, classes=("a", "b"), codes=None, **options):
     """A data set of these files."""
-    items = tuple(Cloud(path.stem, path) for path in paths)
+    items = tuple(CloudFile(path.stem, path) for path in paths)
     codes = codes or {0: 0, 1: 1, 255: IGNORE}
     return CloudSet("some", classes, voc_colours(len(classes)), items, codes, **{"columns": COLUMNS, **options})
 
@@ -36,7 +37,7 @@ def test_every_data_set(tmp_path, name, normals):
     scenes = data.load(f"{name}:{trees.CLOUDS[name](tmp_path)}?normals={normals}")
     C, width = len(scenes.classes), 6 if normals == "true" else 3
     assert isinstance(scenes, data.CloudSet)
-    assert (scenes.noised, scenes.noise_axis) == ((0, 1, 2), 1)
+    assert scenes.domain is CLOUD
     assert (scenes.colours.shape, scenes.colours.dtype) == ((C, 3), np.uint8)
     for parts in scenes.categories.values():
         assert len({tuple(scenes.colours[part]) for part in parts}) == len(parts)
@@ -76,7 +77,7 @@ def test_noise_goes_on_the_positions(tmp_path):
         seen.append(batch)
         return (batch[..., 0] > 0).long()
 
-    noise = sc.Gaussian(0.1, channels=scenes.noised, axis=scenes.noise_axis)
+    noise = scenes.domain.noise(sc.Gaussian(0.1))
     votes = sc.sample(model, scenes[0].x, noise=noise, n=5, n0=2, seed=0, batch_size=1)
     assert votes.N == 50
     noisy = np.concatenate([batch.numpy() for batch in seen])
@@ -192,7 +193,7 @@ def test_what_a_data_set_refuses():
     ]:
         with pytest.raises(InputError, match=message):
             some(path, **options)
-    items = (Cloud("p", path, "Chair"),)
+    items = (CloudFile("p", path, "Chair"),)
     with pytest.raises(InputError, match="some: unknown category 'Chair': expected one of Mug"):
         CloudSet("some", ("a",), voc_colours(1), items, {0: 0}, COLUMNS, {"Mug": (0,)})
     with pytest.raises(InputError, match=r"p\.txt"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from segcertify import InputError
-from segcertify.data.clouds.points import layout_of, place, read_points
+from segcertify.data.clouds.points import layout_of, location, read_points
 
 COLUMNS = ("x", "y", "z", "label")
 
@@ -22,7 +22,7 @@ def test_text(tmp_path):
     assert read(path).tolist() == expected
     assert read(path, ("label", "z")).tolist() == [[0, 3], [1, 6.25], [2, 9]]
     assert read(path.rename(tmp_path / "p.xyz")).tolist() == expected
-    assert [place(tmp_path / "p.xyz", row)[-6:] for row in range(3)] == ["line 2", "line 4", "line 5"]
+    assert [location(tmp_path / "p.xyz", row)[-6:] for row in range(3)] == ["line 2", "line 4", "line 5"]
 
 
 def test_text_is_what_numpy_reads(tmp_path):
@@ -71,7 +71,7 @@ def test_arrays(tmp_path, kind):
     points = read(tmp_path / "p.npy", ("z", "label"))
     assert points.dtype == np.float64
     assert points.tolist() == [[2, 3], [6, 7], [10, 11]]
-    assert place(tmp_path / "p.npy", 2).endswith("p.npy, point 3")
+    assert location(tmp_path / "p.npy", 2).endswith("p.npy, point 3")
 
 
 def test_bad_arrays(tmp_path):

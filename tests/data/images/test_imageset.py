@@ -8,17 +8,17 @@ import trees
 from PIL import Image
 
 from segcertify import InputError, data
-from segcertify.data.colours import voc_colours
+from segcertify.data.domain import IMAGE
 from segcertify.data.images.imageset import ImageSet
-from segcertify.data.images.reading import Pair
+from segcertify.data.images.reading import ImageFiles
 from segcertify.data.label_codes import IGNORE
+from segcertify.figures.palette import voc_colours
 
 
 def some(root, codes=None, resize=None):
     """A small data set over whatever lies in the folders images and labels."""
-    pairs = tuple(
-        Pair(path.stem, path, root / "labels" / f"{path.stem}.png") for path in sorted((root / "images").iterdir())
-    )
+    images = sorted((root / "images").iterdir())
+    pairs = tuple(ImageFiles(path.stem, path, root / "labels" / f"{path.stem}.png") for path in images)
     return ImageSet("some", ("a", "b"), voc_colours(2), pairs, codes or {0: 0, 1: 1, 255: IGNORE}, resize)
 
 
@@ -28,7 +28,7 @@ def test_every_data_set(tmp_path, name):
     scenes = data.load(f"{name}:{tmp_path}")
     C = len(scenes.classes)
     assert isinstance(scenes, data.ImageSet)
-    assert (scenes.noised, scenes.noise_axis) == (None, 0)
+    assert scenes.domain is IMAGE
     assert scenes.colours.shape == (C, 3)
     assert scenes.colours.dtype == np.uint8
     assert len({tuple(colour) for colour in scenes.colours}) == C
@@ -81,7 +81,7 @@ def test_a_bad_label_is_found_by_check_and_when_read(tmp_path, name):
     trees.write(label, np.full(np.asarray(Image.open(label)).shape, 100, np.uint8))
     scenes[0]
     for read in (scenes.check, lambda: scenes[1], scenes.every(1).limit(2).check):
-        with pytest.raises(InputError, match=rf"{label.name} holds the value 100, which is neither a class nor ign"):
+        with pytest.raises(InputError, match=rf"{label.name}, pixel \(0, 0\), holds the value 100, which is neither a"):
             read()
 
 
@@ -150,7 +150,7 @@ def test_a_cut_image_is_found_when_its_scene_is_read(tmp_path):
 
 
 def test_what_a_data_set_refuses():
-    one = (Pair("p", Path("p.jpg"), Path("p.png")),)
+    one = (ImageFiles("p", Path("p.jpg"), Path("p.png")),)
     for arguments, message in [
         ((("a",), voc_colours(2), one, {0: 0}), r"1 classes, but colours of shape \(2, 3\)"),
         ((("a",), voc_colours(1), (), {0: 0}), "holds no scenes"),

@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 
 from segcertify import InputError, data
-from segcertify.data.images.reading import image_size, pair, read_image
+from segcertify.data.images.reading import image_size, pair_files, read_image
+from segcertify.data.images.resize import Resize
 
 
 def write(path, pixels, **options):
@@ -33,11 +34,11 @@ def write_grey_png(path, values, *, bits):
 def test_an_image_becomes_rgb_in_0_1(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
     write(tmp_path / "a.png", pixels)
-    x = data.read_input(tmp_path / "a.png")
+    x = read_image(tmp_path / "a.png")
     assert (x.dtype, x.shape) == (np.float32, (3, 5, 7))
     np.testing.assert_array_equal(x, pixels.transpose(2, 0, 1).astype(np.float32) / np.float32(255))
     write(tmp_path / "grey.png", pixels[..., 0])
-    assert data.read_input(tmp_path / "grey.png").shape == (3, 5, 7)
+    assert read_image(tmp_path / "grey.png").shape == (3, 5, 7)
     assert image_size(tmp_path / "a.png") == (5, 7)
 
 
@@ -51,7 +52,7 @@ def test_a_photograph_is_turned_as_its_camera_says(tmp_path, orientation):
     seen = pixels.transpose(1, 0, 2) if orientation > 4 else pixels
     seen = seen[:, ::-1] if orientation in (2, 3, 6, 7) else seen
     seen = seen[::-1] if orientation in (3, 4, 7, 8) else seen
-    upright = data.read_input(tmp_path / "a.png")
+    upright = data.read_input(tmp_path / "a.png").x
     np.testing.assert_array_equal(upright, seen.transpose(2, 0, 1).astype(np.float32) / np.float32(255))
     assert image_size(tmp_path / "a.png", upright=True) == seen.shape[:2]
     assert read_image(tmp_path / "a.png").shape == (3, 5, 7)
@@ -63,51 +64,14 @@ def test_a_photograph_whose_exif_is_damaged_elsewhere_is_turned(tmp_path):
     entries = struct.pack("<HHII", 0x0112, 3, 1, 6) + struct.pack("<HHI4s", 0x011A, 2, 4, b"abc")
     exif = b"Exif\0\0II*\0" + struct.pack("<IH", 8, 2) + entries + bytes(4)
     write(tmp_path / "a.jpg", np.zeros((5, 7, 3), np.uint8), exif=exif)
-    assert data.read_input(tmp_path / "a.jpg").shape == (3, 7, 5)
+    assert data.read_input(tmp_path / "a.jpg").x.shape == (3, 7, 5)
 
 
 def test_an_image_can_be_resized(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
-    x = read_image(write(tmp_path / "a.png", pixels), resize=(4, 6))
+    x = read_image(write(tmp_path / "a.png", pixels), resize=Resize((5, 7), (4, 6)))
     expected = np.asarray(Image.fromarray(pixels).resize((6, 4), Image.Resampling.BILINEAR))
     np.testing.assert_array_equal(x, expected.transpose(2, 0, 1).astype(np.float32) / np.float32(255))
-
-
-@pytest.mark.parametrize(("kind", "becomes"), [(">f4", "f4"), (">f8", "f8"), ("f2", "f4"), (np.longdouble, "f8")])
-def test_any_floats_become_native_ones(tmp_path, kind, becomes):
-    array = np.array([0.5, -2.25, 1024], kind)
-    np.save(tmp_path / "a.npy", array)
-    read = data.read_input(tmp_path / "a.npy")
-    assert read.dtype == becomes
-    assert read.dtype.isnative
-    assert read.tolist() == [0.5, -2.25, 1024]
-
-
-def test_an_array_stays_as_it_is(tmp_path):
-    cloud = np.random.default_rng(0).random((9, 6))
-    np.save(tmp_path / "a.npy", cloud)
-    np.testing.assert_array_equal(data.read_input(tmp_path / "a.npy"), cloud)
-
-
-def test_bad_files(tmp_path):
-    np.save(tmp_path / "ints.npy", np.arange(3))
-    np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
-    (tmp_path / "broken.npy").write_bytes(b"\x93NUMPY")
-    (tmp_path / "text.png").write_text("not an image")
-    write(tmp_path / "whole.png", np.zeros((64, 64, 3), np.uint8))
-    (tmp_path / "cut.png").write_bytes((tmp_path / "whole.png").read_bytes()[:60])
-    write(tmp_path / "deep.png", np.full((4, 4), 1000, np.uint16))
-    for name, message in [
-        ("missing.png", "no file at"),
-        ("ints.npy", "must hold one array of floats, but holds int64"),
-        ("objects.npy", "not a readable .npy file of numbers"),
-        ("broken.npy", "not a readable .npy file"),
-        ("text.png", "not an image that Pillow can read"),
-        ("cut.png", r"(cannot be read|not an image)"),
-        ("deep.png", "more than 8 bits a channel .* save it as an 8-bit image"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            data.read_input(tmp_path / name)
 
 
 LABELS = np.random.default_rng(1).integers(0, 4, (9, 8)).astype(np.uint8)
@@ -183,12 +147,12 @@ def touch(folder, *names):
 def test_pairs_are_sorted_and_named_by_what_they_share(tmp_path):
     touch(tmp_path, "images/b/2.jpg", "images/a.JPG.jpg", "images/._a.jpg", "images/notes.txt")
     touch(tmp_path, "labels/b/2_mask.png", "labels/a.JPG_mask.png", "labels/a.JPG_colour.png")
-    pairs = pair(tmp_path / "images", tmp_path / "labels", image_suffix=".jpg", label_suffix="_mask.png")
+    pairs = pair_files(tmp_path / "images", tmp_path / "labels", image_suffix=".jpg", label_suffix="_mask.png")
     assert [p.id for p in pairs] == ["a.JPG", "b/2"]
     assert pairs[1].image == tmp_path / "images/b/2.jpg"
     assert pairs[1].label == tmp_path / "labels/b/2_mask.png"
     touch(tmp_path, "images/c.png")
-    listed = pair(
+    listed = pair_files(
         tmp_path / "images", tmp_path / "labels", image_suffix=(".jpg", ".png"), label_suffix="_mask.png", ids=["b/2"]
     )
     assert listed == pairs[1:]
@@ -196,9 +160,9 @@ def test_pairs_are_sorted_and_named_by_what_they_share(tmp_path):
 
 def test_images_and_labels_may_share_a_folder(tmp_path):
     touch(tmp_path, "a.png", "a_mask.png", "b.png", "b_mask.png")
-    pairs = pair(tmp_path, tmp_path, image_suffix=".png", label_suffix="_mask.png")
+    pairs = pair_files(tmp_path, tmp_path, image_suffix=".png", label_suffix="_mask.png")
     assert [(p.image.name, p.label.name) for p in pairs] == [("a.png", "a_mask.png"), ("b.png", "b_mask.png")]
-    swapped = pair(tmp_path, tmp_path, image_suffix="_mask.png", label_suffix=".png")
+    swapped = pair_files(tmp_path, tmp_path, image_suffix="_mask.png", label_suffix=".png")
     assert [(p.image.name, p.label.name) for p in swapped] == [("a_mask.png", "a.png"), ("b_mask.png", "b.png")]
 
 
@@ -217,10 +181,10 @@ def test_images_and_labels_may_share_a_folder(tmp_path):
 def test_what_does_not_pair(tmp_path, files, ids, message):
     touch(tmp_path, *files)
     with pytest.raises(InputError, match=message):
-        pair(tmp_path / "i", tmp_path / "l", image_suffix=".jpg", label_suffix=".png", ids=ids)
+        pair_files(tmp_path / "i", tmp_path / "l", image_suffix=".jpg", label_suffix=".png", ids=ids)
 
 
 def test_two_images_of_one_name(tmp_path):
     touch(tmp_path, "i/a.jpg", "i/a.png", "l/a.png")
     with pytest.raises(InputError, match="share the name 'a': keep one of them"):
-        pair(tmp_path / "i", tmp_path / "l", image_suffix=(".jpg", ".png"), label_suffix=".png")
+        pair_files(tmp_path / "i", tmp_path / "l", image_suffix=(".jpg", ".png"), label_suffix=".png")

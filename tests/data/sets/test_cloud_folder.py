@@ -10,8 +10,8 @@ import pytest
 import trees
 
 from segcertify import InputError, data
-from segcertify.data import clouds
-from segcertify.data.colours import voc_colours
+from segcertify.data.sets import cloud_folder
+from segcertify.figures.palette import voc_colours
 from segcertify.metrics.shapenet import PART_NAMES
 
 
@@ -85,7 +85,7 @@ def test_ply_files_name_their_columns(tmp_path):
 
 
 def test_the_example_in_the_docstring_works(tmp_path):
-    text = inspect.getdoc(clouds.load).split("::", 1)[1].split("A text file")[0]
+    text = inspect.getdoc(cloud_folder.load).split("::", 1)[1].split("A text file")[0]
     (tmp_path / "dataset.toml").write_text(textwrap.dedent(text))
     table = np.insert(trees.rows(0, [-1, 7, 8, 9]), 3, 200, axis=1)  # red
     (tmp_path / "val/clouds/chairs").mkdir(parents=True)
@@ -126,7 +126,9 @@ def test_bad_descriptions(tmp_path, text, message):
 
 
 def test_bad_folders(tmp_path):
-    with pytest.raises(InputError, match=r"no file at .*dataset\.toml: write one .* \(see segcertify\.data\.clouds\)"):
+    with pytest.raises(
+        InputError, match=r"no file at .*dataset\.toml: .* \(see segcertify\.data\.sets\.cloud_folder\)"
+    ):
         data.load(f"clouds:{tmp_path}")
     trees.clouds(tmp_path)
     with pytest.raises(InputError, match=r"no folder at .*test.scans: check the path"):

@@ -8,8 +8,8 @@ import pytest
 import trees
 
 from segcertify import InputError, data
-from segcertify.data.colours import voc_colours
 from segcertify.data.sets import image_folder as folder
+from segcertify.figures.palette import voc_colours
 
 
 def test_all_entries(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from segcertify import InputError, data
+from segcertify.data.domain import CLOUD
 from segcertify.data.shapes import BUILDERS, ShapeSet, generate, load
 from segcertify.data.shapes.pieces import NOTHING, Piece, seen, sheet
 from segcertify.data.shapes.surfaces import box, normals, placed, scatter
@@ -157,7 +158,7 @@ def test_a_set_of_shapes():
     )
     assert shapes.ids[4] == "Chair-000004"
     assert [scene.category for scene in shapes.limit(17)] == [*CATEGORIES, "Airplane"]
-    assert (shapes.noised, shapes.noise_axis) == ((0, 1, 2), 1)
+    assert shapes.domain is CLOUD
     scene = shapes[4]
     assert (scene.x.shape, scene.valid.all()) == ((64, 3), True)
     with_normals = load(count=5, seed=3, points=64, normals=True)[4]

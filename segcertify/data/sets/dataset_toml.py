@@ -1,4 +1,4 @@
-"""Description: a ``dataset.toml``, whose entries are checked when they are asked for."""
+"""DatasetToml: a ``dataset.toml``, whose entries are checked when they are asked for."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from segcertify.data.colours import Bytes, voc_colours
 from segcertify.data.label_codes import IGNORE
 from segcertify.errors import InputError
+from segcertify.figures.palette import Bytes, voc_colours
 
 _LARGEST = 65535
 
 
-class Description:
+class DatasetToml:
     """The entries of ``root/dataset.toml``, known ones only; ``classes`` must be among them."""
 
     def __init__(self, root: Path, keys: Sequence[str], *, see: str) -> None:

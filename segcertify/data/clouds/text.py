@@ -11,25 +11,25 @@ from segcertify.arrays import FloatArray
 from segcertify.errors import InputError
 
 
-def parse_rows(lines: Sequence[str], columns: Sequence[str], *, path: Path, first: int = 1) -> FloatArray:
+def parse_lines(lines: Sequence[str], columns: Sequence[str], *, path: Path, first: int = 1) -> FloatArray:
     """A number per column in each line, (rows, columns); blank lines and what follows a ``#`` are passed over.
 
     ``first`` is the number of the first line in the file at ``path``.
     """
-    rows = [text for _, text in numbered(lines)]
+    rows = [text for _, text in numbered_lines(lines)]
     if not rows:
         return np.empty((0, len(columns)))
     try:
         table = np.loadtxt(rows, comments=None, ndmin=2)
     except ValueError as error:
-        _require_rows(lines, columns, path=path, first=first)
+        _require_numbers(lines, columns, path=path, first=first)
         raise InputError(f"{path} is not a file of numbers ({error}): correct it") from None
     if table.shape[1] != len(columns):
-        _require_rows(lines, columns, path=path, first=first)
+        _require_numbers(lines, columns, path=path, first=first)
     return table
 
 
-def numbered(lines: Sequence[str], *, first: int = 1) -> Iterator[tuple[int, str]]:
+def numbered_lines(lines: Sequence[str], *, first: int = 1) -> Iterator[tuple[int, str]]:
     """The lines that hold a row, each with its number."""
     for number, line in enumerate(lines, first):
         text = line.partition("#")[0].strip()
@@ -37,9 +37,9 @@ def numbered(lines: Sequence[str], *, first: int = 1) -> Iterator[tuple[int, str
             yield number, text
 
 
-def _require_rows(lines: Sequence[str], columns: Sequence[str], *, path: Path, first: int) -> None:
+def _require_numbers(lines: Sequence[str], columns: Sequence[str], *, path: Path, first: int) -> None:
     """Refuse the first line that is not a number per column."""
-    for number, text in numbered(lines, first=first):
+    for number, text in numbered_lines(lines, first=first):
         words = text.split()
         for word in words:
             try:

@@ -1,0 +1,91 @@
+"""One input from a file: an image, a point cloud or an array, with its ground truth and its domain."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from segcertify.arrays import Array, IntArray
+from segcertify.data.clouds.cloudset import read_cloud
+from segcertify.data.domain import ARRAY, CLOUD, IMAGE, Domain, domain_of
+from segcertify.data.files import read_floats, require_file
+from segcertify.data.images.reading import image_size, read_image, read_target
+from segcertify.data.images.resize import Resize
+from segcertify.data.label_codes import IGNORE
+from segcertify.errors import InputError
+from segcertify.metrics.shapenet import CATEGORIES
+
+CLOUD_SUFFIXES = (".txt", ".ply")
+"""Files that always hold clouds; a ``.npy`` file may."""
+LARGEST_LABEL = np.iinfo(np.int16).max - 1
+"""The largest number of a class, where the classes are not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """An input ``x`` (floats), and what is known of it.
+
+    ``target`` is the ground truth of the components, IGNORE where it says nothing,
+    or None if there is none; ``resize`` says how an image was resized.
+    """
+
+    x: Array
+    domain: Domain
+    target: IntArray | None = None
+    resize: Resize | None = None
+
+
+def read_input(
+    path: str | os.PathLike[str],
+    *,
+    cloud: bool = False,
+    normals: bool | None = None,
+    category: str = "",
+    classes: int | None = None,
+    label: str | os.PathLike[str] | None = None,
+    ignore: int | None = None,
+    short_side: int | None = None,
+) -> Input:
+    """Read one input.
+
+    An image becomes RGB (3, height, width) in [0, 1], with ``short_side`` pixels on its
+    shorter side if asked. A cloud, in a ``.txt`` or ``.ply`` file (with ``cloud`` also in
+    a ``.npy`` file), becomes centred and of radius 1, with its ``normals`` or as its file
+    has them (`read_cloud`). The floats of any other ``.npy`` file stay as they are.
+
+    Ground truth is one of so many ``classes``, or a part of ``category`` (of
+    ShapeNet), or ``ignore``, which stands for none. Of an image it is a PNG of class
+    numbers, ``label``, for the pixels as they are stored; without it a photograph is
+    turned upright as its camera says (EXIF). Of a cloud it is in the file, and read only
+    if ``ignore`` is given.
+    """
+    path = Path(path)
+    require_file(path)
+    form = path.suffix.lower()
+    is_cloud = form in CLOUD_SUFFIXES or (form == ".npy" and cloud)
+    if short_side is not None and (is_cloud or form == ".npy"):
+        kind = "a cloud" if is_cloud else "an array"
+        raise InputError(f"only images are resized, but {path} holds {kind}: leave short_side out")
+    if is_cloud and label is not None:
+        raise InputError(
+            f"label is for images, but {path} is a cloud: its labels are its last column, "
+            "in a PLY file its property label"
+        )
+    codes = {value: value for value in (CATEGORIES[category] if category else range(classes or LARGEST_LABEL + 1))}
+    codes |= {} if ignore is None else {ignore: IGNORE}
+    if is_cloud:
+        points, target = read_cloud(path, None if ignore is None else codes, category=category, normals=normals)
+        return Input(points, CLOUD, target)
+    resize = None
+    if form == ".npy":
+        x = read_floats(path)
+        domain, size = IMAGE if domain_of(x.shape) is IMAGE and len(x) == 3 else ARRAY, x.shape[1:]
+    else:
+        domain, size = IMAGE, image_size(path, upright=label is None)
+        resize = None if short_side is None else Resize.to_short_side(size, short_side)
+        x = read_image(path, resize=resize, upright=label is None)
+    target = None if label is None else read_target(Path(label), codes, image=path, size=size)
+    return Input(x, domain, target if resize is None or target is None else resize.labels(target), resize)

@@ -1,0 +1,38 @@
+"""Data sets at another size."""
+
+import numpy as np
+import pytest
+import trees
+from PIL import Image
+
+from segcertify import InputError, data
+from segcertify.data.images.resize import Resize
+
+
+def test_a_resized_set(tmp_path):
+    whole = data.load(f"pets:{trees.pets(tmp_path, size=(9, 12))}")
+    small = whole.limit(3).resized(6)
+    assert small.name == "pets/trainval at short side 6"
+    for index, scene in enumerate(small):
+        assert scene.x.shape == (3, 6, 8)
+        with Image.open(whole.items[index].image) as image:
+            expected = np.asarray(image.resize((8, 6), Image.Resampling.BILINEAR))
+        np.testing.assert_array_equal(scene.x, expected.transpose(2, 0, 1).astype(np.float32) / np.float32(255))
+        labels = Resize((9, 12), (6, 8)).labels(whole[index].labels)
+        np.testing.assert_array_equal(scene.labels, labels)
+    assert small.resized(3)[0].x.shape == (3, 3, 4)
+    with pytest.raises(InputError, match="short_side must be an integer not less than 1"):
+        whole.resized(0)
+
+
+def test_a_set_of_a_fixed_size_keeps_its_ratio(tmp_path):
+    scenes = data.load(f"folder:{trees.folder(tmp_path)}")
+    assert scenes[0].x.shape == (3, 6, 10)
+    assert scenes.resized(3)[0].x.shape == (3, 3, 5)
+
+
+def test_clouds_have_no_sides(tmp_path):
+    with pytest.raises(
+        InputError, match="short_side=6 is for sets of image files, which furniture/val is not: leave it out"
+    ):
+        data.load(f"clouds:{trees.clouds(tmp_path)}").resized(6)
