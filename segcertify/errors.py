@@ -26,7 +26,7 @@ def unknown(
     names = {entry.lower(): entry for entry in known}
     *others, last = list(names.values() if forms is None else forms) or ["nothing: there is none"]
     choices = f"{', '.join(others)} or {last}" if others else last
-    near = difflib.get_close_matches(str(name).lower(), names, n=1)
+    near = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.65)
     hint = f"did you mean {names[near[0]]!r}? Use" if near else "use"
     return InputError(f"unknown {what} {name!r}{where}: {hint} {choices}")
 

@@ -79,10 +79,10 @@ def with_option(text: str, key: str, value: str) -> str:
     return f"{text}{'&' if '?' in text else '?'}{key}={value}"
 
 
-def plain(text: str) -> bool | int | float | str:
+def literal(text: str) -> bool | int | float | str:
     """True or false, a number, or the text itself: whatever it looks like.
 
-    >>> plain("true"), plain("3"), plain("1e-3"), plain("bilinear")
+    >>> literal("true"), literal("3"), literal("1e-3"), literal("bilinear")
     (True, 3, 0.001, 'bilinear')
     """
     for read in (_flag, int, float):

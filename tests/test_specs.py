@@ -3,7 +3,7 @@
 import pytest
 
 from segcertify import InputError
-from segcertify.specs import FLAG, INTEGER, NAMES, NUMBERS, POSITIVE, TEXT, Option, parse, plain, with_option
+from segcertify.specs import FLAG, INTEGER, NAMES, NUMBERS, POSITIVE, TEXT, Option, literal, parse, with_option
 
 KNOWN = {"flag": FLAG, "count": INTEGER, "width": POSITIVE, "mean": NUMBERS, "names": NAMES, "text": TEXT}
 
@@ -41,7 +41,7 @@ def test_read():
 
 
 def test_read_any_other_options():
-    assert parse("a:b?width=4&depth=5&name=").read(KNOWN, others=plain) == {"width": 4, "depth": 5, "name": ""}
+    assert parse("a:b?width=4&depth=5&name=").read(KNOWN, others=literal) == {"width": 4, "depth": 5, "name": ""}
 
 
 def ten(text):
@@ -80,5 +80,5 @@ def test_with_option_comes_back(text, value):
     [("true", True), ("False", False), ("3", 3), ("-2.5", -2.5), ("1e3", 1000.0), ("a", "a")],
 )
 def test_plain(text, value):
-    assert plain(text) == value
-    assert type(plain(text)) is type(value)
+    assert literal(text) == value
+    assert type(literal(text)) is type(value)

@@ -22,6 +22,7 @@ from segcertify.cli.options import (
 )
 from segcertify.cli.printing import print_files, print_table
 from segcertify.errors import InputError
+from segcertify.specs import with_option
 
 if TYPE_CHECKING:
     from segcertify.data import DataSet
@@ -101,7 +102,7 @@ def _clouds(spec: str, *, normals: bool, every: int, limit: int | None) -> DataS
 
     if "normals=" in spec:
         raise InputError(f"leave normals out of {spec!r}: each model's name says whether it takes them")
-    clouds = load(f"{spec}{'&' if '?' in spec else '?'}normals=true" if normals else spec).every(every)
+    clouds = load(with_option(spec, "normals", "true") if normals else spec).every(every)
     return clouds if limit is None else clouds.limit(limit)
 
 

@@ -26,6 +26,7 @@ from segcertify.cli.options import (
 )
 from segcertify.cli.printing import console, escape, print_files, print_table
 from segcertify.errors import InputError
+from segcertify.specs import with_option
 
 if TYPE_CHECKING:
     from segcertify.reproduce.training import Claim
@@ -299,7 +300,7 @@ def _with_scale(spec: str, scale: str, data: str) -> str:
     """The model's spec at a scale; the paper's multi-scale has one more scale for Pascal Context."""
     if scale == "multi" and data.startswith("pascal-context:"):
         scale = "multi-pascal"
-    return f"{spec}{'&' if '?' in spec else '?'}scale={scale}"
+    return with_option(spec, "scale", scale)
 
 
 for _name in TABLES:

@@ -73,9 +73,9 @@ def train(
 
     from segcertify.data import load, mixture
     from segcertify.models import new, start_from
-    from segcertify.models.families import with_weights
     from segcertify.models.initial_weights import described
     from segcertify.sampling.draws import require_device
+    from segcertify.specs import with_option
     from segcertify.training import Intervals, Recipe, train
 
     recipe = Recipe(**settings | {name: tuple(settings[name]) for name in ("sigma", "crop", "scale")})
@@ -109,7 +109,7 @@ def train(
         )
     if not tells:
         return
-    spec = with_weights(model, str(path)) if model.startswith("python:") else f"trained:{path}"
+    spec = with_option(model, "weights", str(path)) if model.startswith("python:") else f"trained:{path}"
     console.print(f"trained: use it as [bold]{escape(spec)}[/]", soft_wrap=True)
     print_files([path, *(out / name for name in ("model.md", "log.csv", "loss.png"))])
 

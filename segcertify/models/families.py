@@ -1,32 +1,46 @@
-"""Families of networks that can be made anew by name, and described in a file so that it can be read back.
+"""Families of networks: each is made anew from a spec, described in a model file, and built again from there.
 
-What a file describes is built from the families known here alone: a file never names code to run.
+A description names one of the families below. A file never names code to run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import nn
 
-from segcertify.errors import InputError, require_integer
+from segcertify.errors import InputError, require_integer, unknown
 from segcertify.models.formats.python_factory import make
 from segcertify.models.networks.hrnet import W18_SMALL_V2, W48, Architecture, HRNet
 from segcertify.models.networks.lite import Lite
-from segcertify.models.networks.pointnet2 import PointNet2, flag
-from segcertify.models.options import NORMALISATION, Options, integer, options_of, parts, plain
+from segcertify.models.networks.pointnet2 import PointNet2
 from segcertify.models.wrappers.ensemble import LARGEST as LARGEST_ENSEMBLE
 from segcertify.models.wrappers.ensemble import Ensemble, View
-from segcertify.models.wrappers.normalisation import Normalise
+from segcertify.specs import FLAG, POSITIVE, Option, Spec, literal, parse, with_option
 
-HRNETS = {"w48": W48, "w18": replace(W48, width=18), "w18-small-v2": W18_SMALL_V2}
 LARGEST = 10_000
-"""No description may ask for a larger number: one from a damaged file would take all memory or time."""
+"""The largest number that a description may hold: a larger one, from a damaged file, would take all memory or time."""
 
-RESERVED = ("weights", "scale", *NORMALISATION)
-"""Options that `load` keeps for itself, so that no factory can have them."""
+RESERVED = ("weights", "scale", "mean", "std")
+"""Options that `load` takes itself, so that no factory can have them."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of network.
+
+    ``describe`` gives plain values, which ``build`` takes as keywords. ``new`` takes a target, the number of
+    classes and the ``options`` of a spec; ``targets`` are the targets that a spec may have.
+    """
+
+    network: type[nn.Module]
+    describe: Callable[[Any], dict[str, Any]]
+    build: Callable[..., nn.Module]
+    new: Callable[..., nn.Module] | None = None
+    options: Mapping[str, Option] = field(default_factory=dict)
+    targets: tuple[str, ...] = ()
 
 
 def new(spec: str, *, classes: int) -> nn.Module:
@@ -41,37 +55,32 @@ def new(spec: str, *, classes: int) -> nn.Module:
     ========================= ==========================================================================
     """
     require_integer("classes", classes)
-    family, target = parts(spec)
-    if family not in _NEW:
-        raise InputError(f"unknown architecture {spec!r}: expected {', '.join(_NEW)}, for example {_EXAMPLES}")
-    options = options_of(spec)
-    model = _NEW[family](target, options, classes)
-    if options:
-        raise InputError(f"{spec}: {family} takes no option {', '.join(options)}")
-    return model
+    parsed = parse(spec)
+    if parsed.scheme == "python":
+        return _new_python(parsed, classes)
+    known = {name: family for name, family in FAMILIES.items() if family.new is not None}
+    family = known.get(parsed.scheme)
+    if family is None or family.new is None:
+        raise unknown("architecture", parsed.scheme, [*known, "python"], forms=[*known, "python:MODULE:FACTORY"])
+    if parsed.target and not family.targets:
+        raise InputError(f"there is one {parsed.scheme} network, but got {spec!r}: write {parsed.scheme}?OPTION=VALUE")
+    if parsed.target and parsed.target not in family.targets:
+        raise unknown(f"kind of {parsed.scheme}", parsed.target, family.targets)
+    return family.new(parsed.target, classes, **parsed.read(family.options))
 
 
 def describe(model: nn.Module, spec: str = "") -> dict[str, Any]:
     """What a file has to say about a network so that it can be built again, in plain values.
 
-    ``spec`` is what it was made from: for a factory's network, all that can be said.
+    ``spec`` is what the network was made from. It is all that can be said of a factory's network.
     """
-    if type(model) is HRNet:
-        sizes = asdict(model.architecture) | {"modules": list(model.architecture.modules)}
-        return {"family": "hrnet", **sizes, **_normalisation(model.normalise)}
-    if type(model) is Lite:
-        sizes = {"classes": model.classes, "width": model.width, "stride": model.stride}
-        return {"family": "lite", **sizes, **_normalisation(model.normalise)}
-    if type(model) is PointNet2:
-        sizes = {"normals": model.normals, "categories": model.categories, "parts": model.parts}
-        return {"family": "pointnet2", **sizes}
-    if type(model) is Ensemble:
-        views = [[view.scale, view.mirrored] for view in model.views]
-        return {"family": "ensemble", "views": views, "members": [describe(member) for member in model.members]}
-    if parts(spec)[0] == "python":
+    for name, family in FAMILIES.items():
+        if type(model) is family.network:
+            return {"family": name, **family.describe(model)}
+    if parse(spec).scheme == "python":
         return {"family": "python", "spec": spec}
     raise InputError(
-        f"a {type(model).__name__} cannot be described in a file: expected a network of {', '.join(_BUILD)}, "
+        f"a {type(model).__name__} cannot be described in a file: expected a network of {', '.join(FAMILIES)}, "
         "not wrapped, or one made from a spec such as python:module:factory"
     )
 
@@ -84,145 +93,99 @@ def build(description: Mapping[str, Any]) -> nn.Module:
         spec = str(fields.get("spec", "python:module:factory"))
         raise InputError(
             f"this model was made by {spec}, and no file is allowed to name code to run: "
-            f"if you trust that function, load the model as {with_weights(spec, 'FILE')}"
+            f"if you trust that function, load the model as {with_option(spec, 'weights', 'FILE')}"
         )
-    if not isinstance(family, str) or family not in _BUILD:
-        raise InputError(f"unknown family of networks {family!r}: expected one of {', '.join(_BUILD)}")
+    if not isinstance(family, str) or family not in FAMILIES:
+        raise unknown("family of networks", family, FAMILIES)
+    for name, value in fields.items():
+        for number in value if isinstance(value, list) else [value]:
+            if isinstance(number, int) and number > LARGEST:
+                raise InputError(f"{name} must be at most {LARGEST}, but got {number}")
     try:
-        return _BUILD[family](**fields)
+        return FAMILIES[family].build(**fields)
     except TypeError as error:
+        reason = str(error).partition("() ")[2] or str(error)  # without the function's name
         raise InputError(
             f"unreadable description of a network of the family {family}, with {', '.join(fields) or 'nothing'} "
-            f"({_reason(error)}): was it written by another version of segcertify? Use that, or make the file again"
+            f"({reason}): was it written by another version of segcertify? Use that, or make the file again"
         ) from None
-
-
-def _reason(error: TypeError) -> str:
-    """What a call lacked, without the function's name."""
-    return str(error).partition("() ")[2] or str(error)
-
-
-def with_weights(spec: str, file: str) -> str:
-    """The spec that loads a factory's network with the weights in a file.
-
-    >>> with_weights("python:mine:make?depth=3", "a.safetensors")
-    'python:mine:make?depth=3&weights=a.safetensors'
-    """
-    return f"{spec}{'&' if '?' in spec else '?'}weights={file}"
 
 
 def _build_hrnet(
     *, width: int, classes: int, blocks: int, modules: list[int], mean: list[float], std: list[float]
 ) -> HRNet:
-    """An HRNetV2 from its description."""
-    for name, value in (("width", width), ("classes", classes), ("blocks", blocks)):
-        _bounded(name, value)
-    counts = tuple(_bounded("a number of modules", count) for count in modules)
-    return HRNet(Architecture(width, classes, blocks, counts), mean=mean, std=std)  # type: ignore[arg-type]
+    return HRNet(Architecture(width, classes, blocks, tuple(modules)), mean=mean, std=std)  # type: ignore[arg-type]
 
 
 def _build_lite(*, classes: int, width: int, mean: list[float], std: list[float], stride: int = 32) -> Lite:
-    """A Lite network from its description."""
-    return Lite(_bounded("classes", classes), _bounded("width", width), stride, mean=mean, std=std)
+    return Lite(classes, width, stride, mean=mean, std=std)
 
 
 def _build_pointnet2(*, normals: bool, categories: int, parts: int) -> PointNet2:
-    """A PointNet++ from its description."""
-    sizes = {"categories": _bounded("categories", categories), "parts": _bounded("parts", parts)}
-    return PointNet2(normals=normals, **sizes)
+    return PointNet2(normals, categories=categories, parts=parts)
 
 
 def _build_ensemble(*, views: list[list[Any]], members: list[Mapping[str, Any]]) -> Ensemble:
-    """An ensemble from its members' descriptions; none is an ensemble itself."""
-    if not isinstance(members, list) or len(members) > LARGEST_ENSEMBLE:
-        raise InputError(f"members must be a list of at most {LARGEST_ENSEMBLE} descriptions, but got {members!r}")
+    for name, values in (("members", members), ("views", views)):
+        if not isinstance(values, list) or len(values) > LARGEST_ENSEMBLE:
+            raise InputError(f"{name} must be a list of at most {LARGEST_ENSEMBLE} entries, but got {values!r}")
     for member in members:
         if not isinstance(member, dict) or member.get("family") == "ensemble":
-            raise InputError(f"a member of an ensemble must be described, and be none itself, but got {member!r}")
-    if not isinstance(views, list) or len(views) > LARGEST_ENSEMBLE:
-        raise InputError(f"views must be a list of at most {LARGEST_ENSEMBLE} pairs, but got {views!r}")
+            raise InputError(f"a member must be the description of a network that is no ensemble, but got {member!r}")
     for view in views:
         if not isinstance(view, list) or len(view) != 2:
             raise InputError(f"a view must be a scale and whether it is mirrored, but got {view!r}")
     return Ensemble([build(member) for member in members], views=[View(*view) for view in views])
 
 
-def _bounded(name: str, value: int) -> int:
-    """A number in a description."""
-    if require_integer(name, value) > LARGEST:
-        raise InputError(f"{name} must be at most {LARGEST}, but got {value!r}")
-    return value
+def _attributes(model: nn.Module, *names: str) -> dict[str, Any]:
+    return {name: getattr(model, name) for name in names}
 
 
-def _new_hrnet(target: str, options: Options, classes: int) -> nn.Module:
-    """A fresh HRNetV2."""
-    if target and target not in HRNETS:
-        raise InputError(f"unknown HRNetV2 {target!r}: expected one of {', '.join(HRNETS)}, or hrnet?width=...")
-    base = HRNETS[target or "w48"]
-    width, blocks, modules = integer(options, "width"), integer(options, "blocks"), options.pop("modules", None)
-    counts = [str(count) for count in base.modules] if modules is None else modules.split(",")
-    if len(counts) != 3 or not all(count.isdecimal() for count in counts):
-        raise InputError(f"modules must be three counts, such as 1,4,3, but got {modules!r}")
-    return HRNet(
-        Architecture(
-            width=base.width if width is None else width,
-            classes=classes,
-            blocks=base.blocks if blocks is None else blocks,
-            modules=(int(counts[0]), int(counts[1]), int(counts[2])),
-        )
-    )
+def _describe_ensemble(model: Ensemble) -> dict[str, Any]:
+    views = [[view.scale, view.mirrored] for view in model.views]
+    return {"views": views, "members": [describe(member) for member in model.members]}
 
 
-def _new_lite(target: str, options: Options, classes: int) -> nn.Module:
-    """A fresh Lite network."""
-    if target:
-        raise InputError(f"there is one lite network, but got lite:{target}: write lite, or lite?width=64")
-    width, stride = integer(options, "width"), integer(options, "stride")
-    return Lite(classes, 96 if width is None else width, 32 if stride is None else stride)
-
-
-def _new_pointnet2(target: str, options: Options, classes: int) -> nn.Module:
-    """A fresh PointNet++; its classes are parts."""
-    if target:
-        raise InputError(f"there is one pointnet2 network, but got pointnet2:{target}: write pointnet2?normals=false")
-    return PointNet2(normals=flag("normals", plain(options.pop("normals", "true"))), parts=classes)
-
-
-def _new_python(target: str, options: Options, classes: int) -> nn.Module:
-    """What a factory makes, if it is a module; it takes all options."""
-    taken = [name for name in options if name in RESERVED]
+def _new_python(spec: Spec, classes: int) -> nn.Module:
+    """The module that a factory makes; its arguments are all options of the spec."""
+    taken = [name for name in spec.options if name in RESERVED]
     if taken:
         raise InputError(
-            f"python:{target} is to be made anew, but got the option {taken[0]}, which only loading takes: "
+            f"python:{spec.target} is to be made anew, but got the option {taken[0]}, which only loading takes: "
             "leave it out, or give the factory's argument another name"
         )
-    arguments = {name: plain(options.pop(name)) for name in list(options)}
-    model = make(target, arguments, classes=classes)
+    model = make(spec.target, spec.read({}, others=literal), classes=classes)
     if not isinstance(model, nn.Module):
-        raise InputError(f"python:{target} gave {type(model).__name__}, but only a torch.nn.Module can be trained")
+        raise InputError(f"python:{spec.target} gave {type(model).__name__}, but only a torch.nn.Module can be trained")
     return model
 
 
-def _normalisation(normalise: Normalise) -> dict[str, list[float]]:
-    """Mean and std as lists of the shortest numbers that give the same single-precision ones."""
-    buffers = {"mean": normalise.mean, "std": normalise.std}
-    return {
-        name: [float(str(value)) for value in buffer.float().cpu().flatten().numpy()]
-        for name, buffer in buffers.items()
-    }
+HRNETS = {"w48": W48, "w18": replace(W48, width=18), "w18-small-v2": W18_SMALL_V2}
+MODULES = Option("NUMBER,NUMBER,NUMBER", lambda text: tuple(POSITIVE.read(count) for count in text.split(",")))
 
-
-_BUILD: dict[str, Callable[..., nn.Module]] = {
-    "lite": _build_lite,
-    "hrnet": _build_hrnet,
-    "pointnet2": _build_pointnet2,
-    "ensemble": _build_ensemble,
+FAMILIES: dict[str, Family] = {
+    "lite": Family(
+        Lite,
+        lambda lite: {**_attributes(lite, "classes", "width", "stride"), **lite.normalise.description()},
+        _build_lite,
+        lambda _, classes, **options: Lite(classes, **options),
+        {"width": POSITIVE, "stride": POSITIVE},
+    ),
+    "hrnet": Family(
+        HRNet,
+        lambda hrnet: {**hrnet.architecture.description(), **hrnet.normalise.description()},
+        _build_hrnet,
+        lambda target, classes, **options: HRNet(replace(HRNETS[target or "w48"], classes=classes, **options)),
+        {"width": POSITIVE, "blocks": POSITIVE, "modules": MODULES},
+        tuple(HRNETS),
+    ),
+    "pointnet2": Family(
+        PointNet2,
+        lambda pointnet2: _attributes(pointnet2, "normals", "categories", "parts"),
+        _build_pointnet2,
+        lambda _, classes, **options: PointNet2(**options, parts=classes),
+        {"normals": FLAG},
+    ),
+    "ensemble": Family(Ensemble, _describe_ensemble, _build_ensemble),
 }
-
-_NEW: dict[str, Callable[[str, Options, int], nn.Module]] = {
-    "lite": _new_lite,
-    "hrnet": _new_hrnet,
-    "pointnet2": _new_pointnet2,
-    "python": _new_python,
-}
-_EXAMPLES = "hrnet:w18-small-v2, hrnet?width=18&blocks=2&modules=1,3,2 or python:my_module:make_model"

@@ -1,4 +1,4 @@
-"""Where a network starts from: other weights, as far as they fit."""
+"""Initial weights for training: those of a file, as far as they fit."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import torch
 from torch import nn
 
 from segcertify.errors import InputError
-from segcertify.models.formats.weights import fill, require_finite_weights
+from segcertify.models.formats.weights import require_finite_weights, set_weights
 from segcertify.models.networks.lite import DEPTHS, Lite, imagenet_encoder
 from segcertify.models.saved import read_weights
 
 LOG = logging.getLogger("segcertify")
 
 ENOUGH = 0.5
-"""A start that gives less than this part of a network's weights is taken for a mistake."""
+"""A file that gives less than this share of a network's weights is taken for a mistake."""
 
 
 def described(path: str | os.PathLike[str]) -> str:
-    """A file's name and a digest of what is in it, so that another file of that name is told apart."""
+    """A file's name and a digest of what is in it, to distinguish files of one name."""
     return f"{Path(path).name} (SHA-256 {hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]})"
 
 
@@ -33,9 +33,9 @@ def start_from(model: nn.Module, path: str | os.PathLike[str]) -> tuple[str, ...
     which start its encoder. Any other file gives all weights of the same name and
     shape: a network trained on other classes keeps all but its last layer.
     """
-    state = read_weights(path).state
+    state, _ = read_weights(path)
     if isinstance(model, Lite) and (encoder := imagenet_encoder(state, DEPTHS[model.stride])):
-        fill(model.encoder, encoder)
+        set_weights(model.encoder, encoder)
         return tuple(name for name in model.state_dict() if not name.startswith("encoder."))
     own = model.state_dict()
     fits = {name for name, tensor in own.items() if name in state.tensors and state.tensors[name].shape == tensor.shape}

@@ -1,25 +1,41 @@
-"""A model's spec, as a user writes it on the command line, and the segmenter it names."""
+"""Load a segmenter by its spec, as a user writes it on the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from torch import nn
 
-from segcertify.errors import InputError
+from segcertify.errors import InputError, unknown
 from segcertify.models.formats.exported import load_pt2, load_torchscript
 from segcertify.models.formats.huggingface import load_huggingface
 from segcertify.models.formats.onnx import load_onnx
 from segcertify.models.formats.python_factory import make
+from segcertify.models.formats.weights import set_weights
 from segcertify.models.networks.hrnet import load_hrnet
-from segcertify.models.networks.pointnet2 import PointNet2, flag, load_pointnet2
-from segcertify.models.options import NORMALISATION, Options, integer, normalisation, options_of, parts, plain
-from segcertify.models.saved import bundled, load_bundled, load_trained, put, read_weights
+from segcertify.models.networks.pointnet2 import PointNet2, load_pointnet2
+from segcertify.models.saved import bundled, load_bundled, load_trained, read_weights
 from segcertify.models.wrappers.adapters import adapt
-from segcertify.models.wrappers.multiscale import MultiScale, setting
-from segcertify.models.wrappers.normalisation import IMAGENET_MEAN, IMAGENET_STD
+from segcertify.models.wrappers.multiscale import SETTINGS, MultiScale, setting
 from segcertify.models.wrappers.part_segmenter import PartSegmenter
+from segcertify.specs import FLAG, NUMBERS, POSITIVE, TEXT, Option, Spec, literal, parse
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How a scheme's models are loaded: ``load(target, **options)``, without the options that were left out.
+
+    ``target`` says what the target is; ``others`` reads options that are not listed. A normalisation that a
+    user gives goes "around" the model, or "inside" (``load`` takes mean and std), or is refused ("fixed").
+    """
+
+    target: str
+    load: Callable[..., Callable[..., Any]]
+    options: Mapping[str, Option] = field(default_factory=dict)
+    others: Callable[[str], Any] | None = None
+    normalisation: Literal["around", "inside", "fixed"] = "around"
 
 
 def load(spec: str) -> nn.Module:
@@ -44,118 +60,85 @@ def load(spec: str) -> nn.Module:
     Models for parts of shapes take ``?category=Chair&runs=3`` instead: see `PartSegmenter`.
     `card_of` the result is what a file says about its model.
     """
-    scheme, target = parts(spec)
-    ships = not target and scheme in bundled()
-    if not ships and (scheme not in _LOADERS or not target):
-        forms = [*(f"{name}:..." for name in _LOADERS), *bundled()]
-        raise InputError(
-            f"unknown model spec {spec!r}: expected {', '.join(forms)}, for example python:my_module:make_model"
-        )
-    options = options_of(spec)
-    scale = setting(options.pop("scale")) if "scale" in options else None
-    model = _from_bundled(scheme, options) if ships else _LOADERS[scheme](target, options)
-    mean, std = normalisation(options)
-    if options:
-        raise InputError(f"{spec}: {scheme} takes no option {', '.join(options)}")
+    parsed = parse(spec)
+    scheme = _scheme(parsed)
+    options = parsed.read({**scheme.options, **_COMMON}, others=scheme.others)
+    scale = options.pop("scale", None)
+    statistics = {name: options.pop(name) for name in ("mean", "std") if name in options}
+    if statistics and scheme.normalisation == "fixed":
+        name = spec.partition("?")[0]
+        raise InputError(f"{name} brings the normalisation that it was trained with: leave out mean and std")
+    if len(statistics) == 1:
+        raise InputError("a normalisation needs both mean and std, for example ?mean=0.5,0.5,0.5&std=0.5,0.5,0.5")
+    inside = statistics if scheme.normalisation == "inside" else {}
+    model = scheme.load(parsed.target or parsed.scheme, **options, **inside)
     if isinstance(model, PartSegmenter):
-        if scale is not None or mean is not None:
+        if scale or statistics:
             raise InputError(f"{spec}: scale, mean and std are for images, but this model takes clouds: leave them out")
         return model.eval()
-    adapted = adapt(model, mean=mean, std=std)
-    if scale is None:
-        return adapted.eval()
-    return MultiScale(adapted, scale.scales, flip=scale.flip, stride=scale.stride).eval()
+    adapted = adapt(model, **({} if inside else statistics)).eval()
+    return adapted if scale is None else MultiScale(adapted, scale.scales, flip=scale.flip, stride=scale.stride).eval()
 
 
-def _from_hrnet(target: str, options: Options) -> nn.Module:
-    """HRNetV2 from its weights."""
-    mean, std = normalisation(options)
-    width, classes = integer(options, "width"), integer(options, "classes")
-    return load_hrnet(target, width=width, classes=classes, mean=mean or IMAGENET_MEAN, std=std or IMAGENET_STD)
+def _scheme(spec: Spec) -> Scheme:
+    """The scheme of a spec. A bundled model's name is a scheme without a target."""
+    names = bundled()
+    if not spec.target and spec.scheme in names:
+        return _BUNDLED
+    if spec.scheme not in _SCHEMES:
+        forms = [*(f"{name}:{scheme.target}" for name, scheme in _SCHEMES.items()), *names]
+        name = f"{spec.scheme}:" if spec.target else spec.scheme
+        raise unknown("model", name, [*(f"{name}:" for name in _SCHEMES), *names], forms=forms)
+    if not spec.target:
+        raise InputError(f"{spec.text!r} names no model: write {spec.scheme}:{_SCHEMES[spec.scheme].target}")
+    return _SCHEMES[spec.scheme]
 
 
-def _from_pointnet2(target: str, options: Options) -> nn.Module:
-    """PointNet++ from its weights."""
-    normals = options.pop("normals", None)
-    return _for_parts(
-        load_pointnet2(target, normals=None if normals is None else flag("normals", plain(normals))), options
-    )
-
-
-def _from_huggingface(target: str, options: Options) -> nn.Module:
-    """A folder or hub id of Hugging Face."""
-    mean, std = normalisation(options)
-    return load_huggingface(target, revision=options.pop("revision", None), mean=mean, std=std)
-
-
-def _from_torchscript(target: str, options: Options) -> nn.Module:
-    """A TorchScript file."""
-    return load_torchscript(target, output=_entry(options))
-
-
-def _from_pt2(target: str, options: Options) -> nn.Module:
-    """A torch.export archive."""
-    return load_pt2(target, output=_entry(options))
-
-
-def _from_onnx(target: str, options: Options) -> nn.Module:
-    """An ONNX file."""
-    return load_onnx(target, output=options.pop("output", None))
-
-
-def _from_trained(target: str, options: Options) -> nn.Module:
-    """A model that was trained here, from its file."""
-    _refuse_normalisation(f"trained:{target}", options)
-    return _for_parts(load_trained(target), options)
-
-
-def _from_bundled(name: str, options: Options) -> nn.Module:
-    """A model that ships with segcertify."""
-    _refuse_normalisation(name, options)
-    return _for_parts(load_bundled(name), options)
-
-
-def _from_python(target: str, options: Options) -> Callable[..., Any]:
-    """The object that ``module:factory`` makes; it takes all options but the weights and the normalisation."""
-    weights = options.pop("weights", None)
-    arguments = {name: plain(options.pop(name)) for name in list(options) if name not in NORMALISATION}
+def _load_python(target: str, *, weights: str | None = None, **arguments: Any) -> Callable[..., Any]:
+    """The object that ``module:factory`` makes, with the weights of a file if one is named."""
     if weights is None:
         return make(target, arguments)
-    saved = read_weights(weights)
-    model = make(target, arguments, classes=None if saved.card is None else len(saved.card.classes))
+    state, card = read_weights(weights)
+    model = make(target, arguments, classes=None if card is None else len(card.classes))
     if not isinstance(model, nn.Module):
         raise InputError(f"python:{target} gave {type(model).__name__}, but only a torch.nn.Module takes weights")
-    put(model, saved)
+    set_weights(model, state)
+    if card is not None:
+        model.card = card  # type: ignore[assignment]
     return model
 
 
-def _for_parts(model: nn.Module, options: Options) -> nn.Module:
-    """A network for shapes of many categories as a segmenter of one's parts; any other as it is."""
-    if not isinstance(model, PointNet2):
+def _with_parts(load: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
+    """``load``, but a network for shapes of many categories becomes a segmenter of one category's parts."""
+
+    def load_parts(target: str, *, category: str | None = None, runs: int | None = None, **options: Any) -> nn.Module:
+        model = load(target, **options)
+        if isinstance(model, PointNet2):
+            return PartSegmenter(model, category, runs or 3)
+        if category or runs:
+            raise InputError(f"{target} takes images, but category and runs are for models of clouds: leave them out")
         return model
-    runs = integer(options, "runs")
-    return PartSegmenter(model, options.pop("category", None), 3 if runs is None else runs)
+
+    return load_parts
 
 
-def _refuse_normalisation(spec: str, options: Options) -> None:
-    """A trained model has its own normalisation inside: a second one would come on top."""
-    if any(name in options for name in NORMALISATION):
-        raise InputError(f"{spec} brings the normalisation that it was trained with: leave out mean and std")
-
-
-def _entry(options: Options) -> int | str | None:
+def _output(text: str) -> int | str:
     """Which output to take: an index or a key."""
-    value = options.pop("output", None)
-    return int(value) if value is not None and value.lstrip("-").isdigit() else value
+    return int(text) if text.lstrip("-").isdigit() else text
 
 
-_LOADERS: dict[str, Callable[[str, Options], Callable[..., Any]]] = {
-    "hrnet": _from_hrnet,
-    "hf": _from_huggingface,
-    "torchscript": _from_torchscript,
-    "pt2": _from_pt2,
-    "onnx": _from_onnx,
-    "pointnet2": _from_pointnet2,
-    "trained": _from_trained,
-    "python": _from_python,
+_SCALE = Option(f"NUMBER,NUMBER,... (or {', '.join(SETTINGS)})", setting)
+_COMMON = {"scale": _SCALE, "mean": NUMBERS, "std": NUMBERS}
+_OUTPUT = {"output": Option("NUMBER (or NAME)", _output)}
+_PARTS = {"category": Option("NAME"), "runs": POSITIVE}
+_BUNDLED = Scheme("", _with_parts(load_bundled), _PARTS, normalisation="fixed")
+_SCHEMES = {
+    "hrnet": Scheme("FILE", load_hrnet, {"width": POSITIVE, "classes": POSITIVE}, normalisation="inside"),
+    "hf": Scheme("DIR-OR-ID", load_huggingface, {"revision": TEXT}, normalisation="inside"),
+    "torchscript": Scheme("FILE", load_torchscript, _OUTPUT),
+    "pt2": Scheme("FILE", load_pt2, _OUTPUT),
+    "onnx": Scheme("FILE", load_onnx, {"output": TEXT}),
+    "pointnet2": Scheme("FILE", _with_parts(load_pointnet2), {"normals": FLAG, **_PARTS}),
+    "trained": Scheme("FILE", _with_parts(load_trained), _PARTS, normalisation="fixed"),
+    "python": Scheme("MODULE:FACTORY", _load_python, {"weights": TEXT}, others=literal),
 }

@@ -1,13 +1,12 @@
-"""Models that were trained here: from their file, or from those that ship with segcertify."""
+"""Model files that segcertify wrote: load them, join several into an ensemble, find those that ship."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,21 +16,14 @@ from segcertify import __version__
 from segcertify.errors import InputError
 from segcertify.models.card import Card, card_of, read_model, save_model
 from segcertify.models.families import build, describe
-from segcertify.models.formats.weights import State, fill, load_state
+from segcertify.models.formats.weights import State, load_state, set_weights
 from segcertify.models.networks.pointnet2 import PointNet2
 from segcertify.models.wrappers.ensemble import Ensemble, View
-from segcertify.models.wrappers.normalisation import Normalise
 
 FOLDER = files("segcertify.models") / "bundled"
 SUFFIX = ".safetensors"
-
-
-@dataclass(frozen=True)
-class Saved:
-    """Weights from a file, and the card that a file of segcertify has beside them."""
-
-    state: State
-    card: Card | None = None
+BEST_SIZE: dict[str, int | tuple[int, int]] = {"camvid": (360, 480), "parts": 2048, "pets": 160}
+"""The input sizes of the models that ship, which their files do not state yet; see `Card`."""
 
 
 def load_trained(path: str | os.PathLike[str]) -> nn.Module:
@@ -42,18 +34,9 @@ def load_trained(path: str | os.PathLike[str]) -> nn.Module:
             model = build(card.architecture)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    _normalise(model, card.architecture)
-    put(model, Saved(state, card))
-    return model
-
-
-def _normalise(model: nn.Module, architecture: Mapping[str, Any]) -> None:
-    """Mean and std as described: they are no weights, so a network built without memory lacks them."""
-    if isinstance(model, Ensemble):
-        for member, described in zip(model.members, architecture["members"], strict=True):
-            _normalise(member, described)
-    if "mean" in architecture:
-        model.normalise = Normalise(architecture["mean"], architecture["std"])
+    set_weights(model, state)
+    model.card = card  # type: ignore[assignment]
+    return model.eval()
 
 
 def join(
@@ -63,14 +46,14 @@ def join(
     views: Sequence[View] = (View(),),
     half: bool = False,
 ) -> Path:
-    """Write an ensemble of models of images, trained on the same classes, as one model; its card is of all of them.
+    """Write an ensemble of image models, trained on the same classes, as one model file; returns its path.
 
-    The card also lies beside the file, to be read.
+    Its card joins the members' cards. A README with the card is written beside the file.
     """
     if Path(out).resolve() in [Path(path).resolve() for path in paths]:
         raise InputError(f"{out} is one of the models to join: name another file for the ensemble")
     if beside(out).exists() and not Path(out).exists():
-        raise InputError(f"{beside(out)} is in the place of the ensemble's card: name another file for the ensemble")
+        raise InputError(f"{beside(out)} exists, where the ensemble's card would be written: name another file")
     members = [load_trained(path) for path in paths]
     for path, member in zip(paths, members, strict=True):
         if isinstance(member, Ensemble | PointNet2):
@@ -79,7 +62,7 @@ def join(
     cards = [card for member in members if (card := card_of(member)) is not None]
     for path, card in zip(paths, cards, strict=True):
         if (card.classes, card.colours) != (cards[0].classes, cards[0].colours):
-            raise InputError(f"{path} has other classes than {paths[0]}: an ensemble's members label alike")
+            raise InputError(f"{path} has other classes than {paths[0]}: members must have the same classes")
     ensemble = Ensemble(members, views=views)
     card = Card(
         architecture=describe(ensemble),
@@ -93,6 +76,7 @@ def join(
         licence=_together(card.licence for card in cards),
         date=max(card.date for card in cards),
         version=__version__,
+        input_size=cards[0].input_size if len({card.input_size for card in cards}) == 1 else None,
     )
     save_model(out, ensemble, card, half=half)
     beside(out).write_text(card.markdown(Path(out).name), encoding="utf-8")
@@ -100,12 +84,12 @@ def join(
 
 
 def beside(path: str | os.PathLike[str]) -> Path:
-    """Where the readable card of a model's file lies."""
+    """The path of the README with a model's card: beside the model's file."""
     return Path(path).with_name(Path(path).name.removesuffix(SUFFIX) + ".md")
 
 
 def _together(texts: Iterable[str]) -> str:
-    """Different texts, each once."""
+    """The different texts, joined."""
     return "; ".join(dict.fromkeys(text.removesuffix(".") for text in texts))
 
 
@@ -121,23 +105,22 @@ def load_bundled(name: str) -> nn.Module:
     if name not in bundled():
         raise InputError(f"no model {name!r} ships with segcertify: there are {', '.join(bundled()) or 'none'}")
     with as_file(FOLDER / f"{name}{SUFFIX}") as path:
-        return load_trained(path)
+        model = load_trained(path)
+    model.card = with_best_size(model.card, name)  # type: ignore[arg-type, assignment]
+    return model
 
 
-def read_weights(path: str | os.PathLike[str]) -> Saved:
+def with_best_size(card: Card, name: str) -> Card:
+    """The card of the bundled model of that name, with the input size that its file does not state."""
+    return replace(card, input_size=card.input_size or BEST_SIZE.get(name.removesuffix("-non-robust")))
+
+
+def read_weights(path: str | os.PathLike[str]) -> tuple[State, Card | None]:
     """The weights in a file that `save_model` wrote, with their card, or in any other checkpoint."""
     if _is_ours(Path(path)):
         card, state = read_model(path)
-        return Saved(state, card)
-    return Saved(load_state(path))
-
-
-def put(model: nn.Module, saved: Saved) -> None:
-    """Put weights into a network of exactly their names and shapes, and the card beside them; evaluation mode."""
-    fill(model, saved.state)
-    if saved.card is not None:
-        model.card = saved.card  # type: ignore[assignment]
-    model.eval()
+        return state, card
+    return load_state(path), None
 
 
 def _is_ours(file: Path) -> bool:

@@ -22,11 +22,11 @@ from segcertify.errors import InputError, require_integer, require_positive
 from segcertify.evaluation import Setting, evaluate
 from segcertify.models import load as load_model
 from segcertify.models import new, start_from
-from segcertify.models.families import with_weights
 from segcertify.models.initial_weights import described
 from segcertify.report.run import Run
 from segcertify.report.summary import Row
 from segcertify.reproduce.training_results import Fold, Result, Results
+from segcertify.specs import with_option
 from segcertify.training import Recipe, train
 from segcertify.training.folder import MODEL
 from segcertify.training.recipe import OBJECTIVES
@@ -253,8 +253,8 @@ class _Work:
 def _spec(comparison: Comparison, path: Path, scale: str) -> str:
     """The spec of a trained model at a scale."""
     own = comparison.model.startswith("python:")
-    spec = with_weights(comparison.model, str(path)) if own else f"trained:{path}"
-    return f"{spec}{'&' if '?' in spec else '?'}scale={scale}"
+    spec = with_option(comparison.model, "weights", str(path)) if own else f"trained:{path}"
+    return with_option(spec, "scale", scale)
 
 
 def _result(row: Row, contender: Contender, scale: str) -> Result:

@@ -214,7 +214,7 @@ def changed(table, row, column, value):
         (lambda t: changed(t, 4, 6, 12.5), SHAPES, {}, "line 5: the label 12.5 is not a whole number"),
         (lambda t: changed(t, 4, 6, -1), HEIGHTS, {}, r"line 5 holds the value -1, which is neither a class nor"),
         (lambda t: t[:100], SHAPES, {}, "PointNet2 takes at least 512 points, but got 100"),
-        (lambda t: t, "parts?category=Sofa", {}, "unknown category 'Sofa': expected one of Airplane"),
+        (lambda t: t, "parts?category=Sofa", {}, "unknown category 'Sofa': use Airplane"),
         (lambda t: t, f"{SHAPES}?category=none", {}, "unknown category 'none'"),
         (lambda t: t, "parts", {}, "must know which category .* write .category=Chair in its spec"),
         (lambda t: t, HEIGHTS, {"label": "a.png"}, "label is for images, but .*a.txt is a cloud"),

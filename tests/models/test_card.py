@@ -2,7 +2,6 @@
 
 import json
 import math
-from importlib.resources import as_file, files
 
 import numpy as np
 import pytest
@@ -86,6 +85,11 @@ def test_a_card_keeps_its_own_values():
         ({"metrics": {"mIoU": "good"}}, "the metric mIoU must be a number"),
         ({"recipe": {"path": nn.ReLU()}}, "recipe must hold plain values"),
         ({"recipe": {"lr": math.nan}}, "recipe must hold plain values"),
+        ({"input_size": 0}, "input_size must be an integer not less than 1, but got 0"),
+        ({"input_size": True}, "input_size must be an integer"),
+        ({"input_size": "large"}, "input_size must be a list, but got 'large'"),
+        ({"input_size": (3, 0.5)}, "a side of input_size must be an integer, but got 0.5"),
+        ({"input_size": (1, 2, 3)}, r"input_size must be a number, or a height and a width, but got \(1, 2, 3\)"),
         ({"architecture": {}}, "architecture must name a family"),
         ({"architecture": {"family": "python"}}, "a factory's spec must be a text"),
         ({"architecture": {"family": "lite", "classes": 4}}, "the network has 4 classes, but the card names 3"),
@@ -94,6 +98,22 @@ def test_a_card_keeps_its_own_values():
 def test_bad_cards(changes, message):
     with pytest.raises(InputError, match=message):
         card(**changes)
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [(160, "images with a short side of 160 pixels"), ([360, 480], "images of 360 x 480 pixels")]
+)
+def test_the_input_size(size, words):
+    ours = card(input_size=size)
+    assert Card.from_plain(json.loads(json.dumps(ours.to_plain()))) == ours != card()
+    assert f"It does best on {words}.\n" in ours.markdown()
+
+
+def test_a_card_without_an_input_size_is_written_as_before():
+    plain = card().to_plain()
+    assert "input_size" not in plain
+    assert Card.from_plain(plain).input_size is None
+    assert "does best" not in card().markdown()
 
 
 def test_plain_values_that_are_no_card():
@@ -137,13 +157,6 @@ def test_markdown_where_nothing_was_measured():
     text = card(metrics={}).markdown()
     assert "Nothing was measured on other scenes" in text
     assert "| metric |" not in text
-
-
-@pytest.mark.parametrize("name", models.bundled())
-def test_the_card_beside_a_bundled_model_is_the_one_in_it(name):
-    with as_file(files("segcertify.models") / "bundled") as folder:
-        file = folder / f"{name}.safetensors"
-        assert file.with_suffix(".md").read_text(encoding="utf-8") == read_card(file).markdown(file.name)
 
 
 def test_markdown_of_a_model_of_clouds():
@@ -221,7 +234,7 @@ def test_weights_that_do_not_fit_in_half_precision_stay_in_single(tmp_path):
 
 
 def test_a_card_of_another_network_is_not_saved(tmp_path):
-    with pytest.raises(InputError, match=r"the card is of another network.*'width': 8.*'width': 4"):
+    with pytest.raises(InputError, match=r"the card describes another network.*'width': 8.*'width': 4"):
         save_model(tmp_path / "a.safetensors", hrnet(), card(architecture=describe(hrnet(width=8))))
     with pytest.raises(InputError, match="a Linear cannot be described"):
         save_model(tmp_path / "a.safetensors", nn.Linear(2, 2), card(architecture=describe(hrnet())))

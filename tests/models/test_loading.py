@@ -54,26 +54,34 @@ def test_common_options(same_votes):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("resnet", r"unknown model spec 'resnet': expected hrnet:..., hf:..., .*trained:..., python:..."),
-        ("python:", "unknown model spec"),
-        ("hrnet:?width=48", "unknown model spec"),
+        (
+            "resnet",
+            "unknown model 'resnet': .*se hrnet:FILE, hf:DIR-OR-ID, .*trained:FILE, python:MODULE:FACTORY, .*camvid",
+        ),
+        ("hrnett:a.pth", r"unknown model 'hrnett:': did you mean 'hrnet:'\? Use hrnet:FILE, "),
+        ("pets:a", r"unknown model 'pets:': did you mean 'pets'\? Use hrnet:FILE, "),
+        ("python:", "'python:' names no model: write python:MODULE:FACTORY"),
+        ("hrnet:?width=48", r"'hrnet:\?width=48' names no model: write hrnet:FILE"),
         ("python:only_a_module", "expected python:module:factory"),
         ("python:no_such_module_x:make", "cannot import 'no_such_module_x'.*is it in this folder"),
         (f"python:{__name__}:missing", "has no function 'missing'"),
         (f"python:{__name__}:make?depth=3", "could not be called with"),
         (f"python:{__name__}:not_a_model", "gave int, which is not callable"),
         (f"python:{__name__}:make?mean=0.5", "needs both mean and std"),
-        (f"python:{__name__}:make?mean=a&std=1", "mean must list numbers, one per channel.*but got 'a'"),
-        (f"python:{__name__}:make?scale=big", "scale must be a number, a list"),
+        (f"python:{__name__}:make?mean=a&std=1", r"mean cannot be 'a' in .*: write mean=NUMBER,NUMBER,\.\.\."),
+        (
+            f"python:{__name__}:make?scale=big",
+            "unknown scale 'big': use a number, a list such as 0.5,1.0, multi or multi-pascal",
+        ),
         (f"python:{__name__}:make?scale=-1", "a scale must be positive"),
-        (f"python:{__name__}:make?width=3&width=4", "gives an option twice"),
+        (f"python:{__name__}:make?width=3&width=4", "gives the option 'width' twice"),
         ("hrnet:gone.pth", r"no checkpoint at gone\.pth"),
-        ("hrnet:gone.pth?width=wide", "width must be a positive integer, but got 'wide'"),
+        ("hrnet:gone.pth?width=wide", "width cannot be 'wide' in 'hrnet:gone.pth.width=wide': write width=NUMBER"),
         ("hrnet:gone.pth?std=1,1,1", "needs both mean and std"),
         ("torchscript:gone.pt", r"no file at gone\.pt"),
         ("pt2:gone.pt2", r"no file at gone\.pt2"),
         ("onnx:gone.onnx", r"no file at gone\.onnx"),
-        ("trained:", "unknown model spec 'trained:'"),
+        ("trained:", "'trained:' names no model: write trained:FILE"),
         ("trained:gone.safetensors", r"no model file at gone\.safetensors"),
     ],
 )
@@ -86,5 +94,8 @@ def test_an_option_that_a_scheme_does_not_take(tmp_path):
     from segcertify.models.networks.hrnet import Architecture, HRNet
 
     torch.save(HRNet(Architecture(4, 3, 1, (1, 1, 1))).state_dict(), tmp_path / "a.pth")
-    with pytest.raises(InputError, match="hrnet takes no option depth"):
+    with pytest.raises(
+        InputError,
+        match=r"unknown option 'depth' in .*: use width=NUMBER .*, classes=NUMBER .*, scale=.* or std=NUMBER",
+    ):
         models.load(f"hrnet:{tmp_path / 'a.pth'}?depth=3")

@@ -134,11 +134,11 @@ def test_the_network_that_ships_runs_and_resumes(tmp_path, monkeypatch):
     [
         ("parts", "pets", {}, r"takes point clouds, but pets.* shape \(3, .*normals=true"),
         ("parts", "shapes:?count=1", {}, r"takes 6 columns a point, but .* has 3: .*normals=true"),
-        ("parts", SHAPES, {"runs": 0}, "runs must be"),
+        ("parts", SHAPES, {"runs": 0}, "runs cannot be"),
         ("parts", SHAPES, {"generated": 0}, "count must be"),
         ("pets", SHAPES, {}, r"pets takes images: give it no clouds \(shapes/1"),
         ("pets", "pets", {"generated": 3}, "no generated shapes"),
-        ("pets", "pets", {"runs": 1}, "takes no option runs"),
+        ("pets", "pets", {"runs": 1}, "category and runs are for models of clouds"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_the_work(tmp_path, name, data, options, message):

@@ -126,7 +126,7 @@ def test_a_function_is_a_correction():
 
 
 def test_bad_input():
-    with pytest.raises(InputError, match=r"unknown correction 'hommel': did you mean 'holm'. Use holm"):
+    with pytest.raises(InputError, match="unknown correction 'hommel': use holm"):
         procedure("hommel")
     with pytest.raises(InputError, match="needs k, or an error budget"):
         procedure("k-fwer")

@@ -21,9 +21,10 @@ from torch import nn
 from torch.export.passes import move_to_device_pass
 
 from segcertify.errors import InputError
+from segcertify.models.formats.weights import first_line
 from segcertify.models.wrappers.adapters import Adapted, adapt
 
-CARRIERS = ("aotinductor/", "constants/custom_obj_", "constants/opaque_obj_")
+EXECUTABLE = ("aotinductor/", "constants/custom_obj_", "constants/opaque_obj_")
 """Parts of an archive that hold compiled libraries or pickled objects."""
 
 
@@ -45,7 +46,7 @@ def load_pt2(path: str | os.PathLike[str], *, output: int | str | None = None) -
     if not zipfile.is_zipfile(file):
         raise InputError(f"cannot read {file} as a .pt2 archive: damaged, cut short, or another format?")
     with zipfile.ZipFile(file) as archive:
-        carried = next((name for name in archive.namelist() for part in CARRIERS if part in name), None)
+        carried = next((name for name in archive.namelist() for part in EXECUTABLE if part in name), None)
     if carried:
         raise InputError(
             f"{file} holds compiled code or pickled objects ({carried}), which are not loaded: export anew"
@@ -63,8 +64,7 @@ def load_pt2(path: str | os.PathLike[str], *, output: int | str | None = None) -
 class ExportedProgram(nn.Module):
     """An exported program as a module: any batch size, and no training mode.
 
-    A program whose batch axis is fixed, or bounded, runs in pieces of a size that
-    it takes; the last piece is filled up with copies, whose results are dropped.
+    A program whose batch axis is fixed, or bounded, runs on batches of a size that it takes.
     """
 
     def __init__(self, program: Any, *, output: int | str | None = None) -> None:
@@ -85,7 +85,7 @@ class ExportedProgram(nn.Module):
         require_extent(self.extent, batch)
         if batch.device != self._device:
             self._move(batch.device)
-        return in_pieces(self.program, batch, least=self.least, most=self.most)
+        return in_batches(self.program, batch, least=self.least, most=self.most)
 
     def _move(self, device: torch.device) -> None:
         """Rewrite the program for another device: its graph names the one that it was exported on."""
@@ -101,16 +101,15 @@ class ExportedProgram(nn.Module):
         return self
 
 
-def in_pieces(
+def in_batches(
     run: Callable[[torch.Tensor], torch.Tensor], batch: torch.Tensor, *, least: int, most: int | None
 ) -> torch.Tensor:
-    """``run`` on pieces of at least ``least`` and at most ``most`` entries."""
+    """``run`` on batches of at least ``least`` and at most ``most`` entries; copies of the last entry fill one up."""
     outputs = []
-    size = most or max(len(batch), 1)
-    for piece in (batch[i : i + size] for i in range(0, len(batch), size)):
-        short = max(0, least - len(piece))
-        filled = torch.cat([piece, piece[-1:].expand(short, *piece.shape[1:])]) if short else piece
-        outputs.append(run(filled)[: len(piece)])
+    for part in torch.split(batch, most or max(len(batch), 1)):
+        missing = max(0, least - len(part))
+        filled = torch.cat([part, part[-1:].expand(missing, *part.shape[1:])]) if missing else part
+        outputs.append(run(filled)[: len(part)])
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 
@@ -131,12 +130,6 @@ def require_file(path: str | os.PathLike[str], kind: str) -> Path:
     if not file.is_file():
         raise InputError(f"no file at {path}: expected {kind}")
     return file
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error that says something."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:200]
 
 
 def _require_evaluation(node: Any) -> None:
@@ -170,7 +163,6 @@ def _weights_only() -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[name]
-        else:
+        os.environ.pop(name)
+        if before is not None:
             os.environ[name] = before

@@ -19,8 +19,7 @@ import torch
 from torch import nn
 
 from segcertify.errors import InputError, require_positive
-from segcertify.models.formats.exported import first_line
-from segcertify.models.formats.weights import refused_object
+from segcertify.models.formats.weights import first_line, refused_object
 from segcertify.models.wrappers.adapters import Adapted, adapt
 
 PREPROCESSOR = "preprocessor_config.json"

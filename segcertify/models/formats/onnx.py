@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from segcertify.errors import InputError
-from segcertify.models.formats.exported import first_line, in_pieces, require_extent, require_file
+from segcertify.errors import InputError, unknown
+from segcertify.models.formats.exported import in_batches, require_extent, require_file
+from segcertify.models.formats.weights import first_line
 from segcertify.models.wrappers.adapters import KEYS, Adapted, adapt
 
 PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
@@ -39,9 +40,9 @@ def load_onnx(path: str | os.PathLike[str], *, output: str | None = None) -> Ada
 
 
 class OnnxProgram(nn.Module):
-    """One output of an onnxruntime session as a module, without parameters: where it runs was settled on loading.
+    """One output of an onnxruntime session as a module without parameters. Loading decides on which device it runs.
 
-    A session whose batch axis is fixed runs in pieces of that size.
+    A session whose batch axis is fixed runs on batches of that size.
     """
 
     def __init__(self, session: Any, *, output: str | None = None, digest: str = "") -> None:
@@ -67,7 +68,7 @@ class OnnxProgram(nn.Module):
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         """The output for the batch, on the batch's device."""
         require_extent(self.extent, batch)
-        return in_pieces(self._run, batch, least=self.size or 1, most=self.size).to(batch.device)
+        return in_batches(self._run, batch, least=self.size or 1, most=self.size).to(batch.device)
 
     def _run(self, batch: torch.Tensor) -> torch.Tensor:
         """One call of the session, through NumPy."""
@@ -77,9 +78,9 @@ class OnnxProgram(nn.Module):
 
 
 def _choose(names: list[str], wanted: str | None) -> str:
-    """The output that holds the scores: the one asked for, one of a known name, or the first."""
+    """The output that holds the scores: the wanted one, one of a known name, or the first."""
     if wanted is not None and wanted not in names:
-        raise InputError(f"the ONNX model has no output {wanted!r}: expected one of {', '.join(names)}")
+        raise unknown("output", wanted, names, where=" of the ONNX model")
     chosen = wanted or next((name for name in KEYS if name in names), names[0])
     if wanted is None and len(names) > 1 and chosen not in KEYS:
         warnings.warn(

@@ -1,4 +1,4 @@
-"""Weights from files, without ever running what a file says.
+"""Weights from files, without running any code from a file.
 
 PyTorch files load with ``weights_only=True``; NumPy scalars, which public
 checkpoints keep beside their weights (best scores), pass through an allow-list
@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ SHOWN = 4
 
 @dataclass(frozen=True)
 class State:
-    """A checkpoint's weights under the names that the model gave them, and the keys that were left out."""
+    """A checkpoint's weights by their names in the model, and the keys that were ignored."""
 
     path: str
     tensors: dict[str, torch.Tensor]
@@ -55,12 +55,11 @@ def load_state(path: str | os.PathLike[str]) -> State:
         raise InputError(f"no checkpoint at {path}: expected a .pth, .pt or .safetensors file")
     content = _read(file)
     ignored: list[str] = []
-    surprising: list[str] = []
     while (nest := next((key for key in NESTS if isinstance(content.get(key), Mapping)), None)) is not None:
         ignored += [key for key in content if key != nest]
         content = content[nest]
     tensors = {str(key): value for key, value in content.items() if isinstance(value, torch.Tensor)}
-    surprising += [str(key) for key, value in content.items() if not isinstance(value, torch.Tensor)]
+    surprising = [str(key) for key in content if str(key) not in tensors]
     while True:
         ignored += [key for key in tensors if WRAPPER.match(key)]
         tensors = {key: value for key, value in tensors.items() if not WRAPPER.match(key)}
@@ -78,34 +77,31 @@ def load_state(path: str | os.PathLike[str]) -> State:
     return State(str(path), tensors, tuple(ignored + surprising))
 
 
-def fill(model: nn.Module, state: State) -> None:
-    """Put a checkpoint's weights into a model of exactly their names and shapes, in single precision."""
-    expected = model.state_dict()
-    missing = [name for name in expected if name not in state.tensors]
-    unexpected = [name for name in state.tensors if name not in expected]
-    shapes = {name: tuple(state.tensors[name].shape) for name in expected if name in state.tensors}
-    reshaped = [
-        f"{name} {shapes[name]} instead of {tuple(tensor.shape)}"
-        for name, tensor in expected.items()
-        if name in shapes and shapes[name] != tuple(tensor.shape)
-    ]
-    problems = [
-        f"{len(names)} {kind}: {_some(names)}"
-        for kind, names in (("missing", missing), ("unexpected", unexpected), ("of another shape", reshaped))
-        if names
-    ]
-    if problems:
+def set_weights(model: nn.Module, state: State) -> None:
+    """Give a model a checkpoint's weights, of exactly its names and shapes, in single precision."""
+    expected, found = model.state_dict(), state.tensors
+    problems = {
+        "missing": [name for name in expected if name not in found],
+        "unexpected": [name for name in found if name not in expected],
+        "of another shape": [
+            f"{name} {tuple(found[name].shape)} instead of {tuple(tensor.shape)}"
+            for name, tensor in expected.items()
+            if name in found and found[name].shape != tensor.shape
+        ],
+    }
+    if any(problems.values()):
+        listed = "; ".join(f"{len(names)} {kind}: {_some(names)}" for kind, names in problems.items() if names)
         raise InputError(
-            f"{state.path} does not fit {type(model).__name__}: keys {'; '.join(problems)}. "
+            f"{state.path} does not fit {type(model).__name__}: keys {listed}. "
             "Is it a checkpoint of this architecture, and saved whole?"
         )
     require_finite_weights(state)
-    model.load_state_dict(state.tensors, strict=True, assign=True)
+    model.load_state_dict(found, strict=True, assign=True)
     model.float()
 
 
 def require_finite_weights(state: State) -> None:
-    """All weights are numbers."""
+    """Refuse weights that are NaN or infinite."""
     not_finite = [name for name, tensor in state.tensors.items() if not bool(torch.isfinite(tensor).all())]
     if not_finite:
         raise InputError(
@@ -115,14 +111,13 @@ def require_finite_weights(state: State) -> None:
 
 def _read(file: Path) -> Mapping[str, Any]:
     """The file's content, with nothing in it executed."""
-    if file.suffix == ".safetensors":
-        read: Callable[[], Any] = lambda: load_file(file, device="cpu")  # noqa: E731
-    elif file.suffix in TORCH_FILES:
-        read = lambda: _load_weights_only(file)  # noqa: E731
-    else:
+    if file.suffix != ".safetensors" and file.suffix not in TORCH_FILES:
         raise InputError(f"cannot load {file}: expected a name that ends in .safetensors, {', '.join(TORCH_FILES)}")
     try:
-        content = read()
+        if file.suffix == ".safetensors":
+            return load_file(file, device="cpu")
+        with safe_globals(_numpy_scalars()):
+            content = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:
         raise InputError(_why_not(file, error)) from error
     if not isinstance(content, Mapping):
@@ -132,20 +127,15 @@ def _read(file: Path) -> Mapping[str, Any]:
     return content
 
 
-def _load_weights_only(file: Path) -> Any:
-    with safe_globals(_numpy_scalars()):
-        return torch.load(file, map_location="cpu", weights_only=True)
-
-
 def refused_object(error: Exception) -> str | None:
-    """What a weights-only load refused to make, by name; None if it failed for another reason."""
+    """The name of the object that a weights-only load refused to make; None if it failed for another reason."""
     text = str(error)
     named = re.search(r"GLOBAL ([\w.]+)", text) or re.search(r"Unsupported (?:global|class) ([\w.]+)", text)
     return named[1] if named else None
 
 
 def _why_not(file: Path, error: Exception) -> str:
-    """What to tell the user about a file that did not load."""
+    """Why a file did not load, and what to do."""
     refused = refused_object(error)
     if refused:
         return (
@@ -154,8 +144,14 @@ def _why_not(file: Path, error: Exception) -> str:
         )
     if "TorchScript" in str(error):
         return f"{file} is a TorchScript program, not weights: load it as torchscript:{file}"
-    reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-    return f"cannot read {file} ({file.stat().st_size} bytes): damaged, cut short, or no checkpoint? {reason}"
+    size = file.stat().st_size
+    return f"cannot read {file} ({size} bytes): damaged, cut short, or no checkpoint? {first_line(error)}"
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error that is not empty."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:200]
 
 
 def _numpy_scalars() -> list[Any]:

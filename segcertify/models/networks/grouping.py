@@ -17,7 +17,7 @@ from torch.nn.functional import embedding_bag
 NEAREST = 3
 SMALLEST = 1e-8
 AT_ONCE = 2**30
-"""How many distances `ball` looks at together: CUDA counts what it finds in 32 bits, older torch refuses more."""
+"""How many distances `ball` compares at once: CUDA counts its findings in 32 bits, and older torch refuses more."""
 
 
 def gather(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
@@ -66,8 +66,8 @@ def _choose(library: Any, planes: Any, entries: Any, start: Any, chosen: Any, di
 def ball(distances: torch.Tensor, radius: float, most: int) -> torch.Tensor:
     """The first ``most`` points within the radius of each centre, in their order: indices (B, S, most).
 
-    ``distances`` (B, S, N) are squared. Where there are fewer points, the first
-    fills the places left; a centre is a point itself, so there is one.
+    ``distances`` (B, S, N) are squared. Where there are fewer points, the first is
+    repeated; a centre is a point itself, so there is one.
     """
     size, centres, points = distances.shape
     once = max(1, AT_ONCE // (centres * points))
@@ -77,8 +77,8 @@ def ball(distances: torch.Tensor, radius: float, most: int) -> torch.Tensor:
     rows = torch.arange(size * centres + 1, device=distances.device) * points
     edges = torch.searchsorted(inside, rows).unsqueeze(1)
     first, found = edges[:-1], edges.diff(dim=0)
-    place = torch.arange(most, device=distances.device)
-    taken = inside[first + torch.where(place < found, place, 0)]
+    position = torch.arange(most, device=distances.device)
+    taken = inside[first + torch.where(position < found, position, 0)]
     return (taken - rows[:-1, None]).view(size, centres, most)
 
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.functional import interpolate, relu
 
 from segcertify.errors import InputError, require_integer
-from segcertify.models.formats.weights import fill, load_state
+from segcertify.models.formats.weights import load_state, set_weights
 from segcertify.models.wrappers.normalisation import IMAGENET_MEAN, IMAGENET_STD, Normalise
 
 STEM = 64
@@ -39,6 +40,10 @@ class Architecture:
         if len(self.modules) != 3 or any(require_integer("a number of modules", count) < 1 for count in self.modules):
             raise InputError(f"modules must be three counts, for stages 2, 3 and 4, but got {self.modules!r}")
 
+    def description(self) -> dict[str, Any]:
+        """The sizes as plain values."""
+        return {**asdict(self), "modules": [*self.modules]}
+
 
 W48 = Architecture()
 W18_SMALL_V2 = Architecture(width=18, blocks=2, modules=(1, 3, 2))
@@ -47,7 +52,6 @@ W18_SMALL_V2 = Architecture(width=18, blocks=2, modules=(1, 3, 2))
 class HRNet(nn.Module):
     """HRNetV2: four stages of parallel branches with W, 2W, 4W and 8W channels, fused after each module.
 
-    >>> import torch
     >>> model = HRNet(Architecture(width=4, classes=7, blocks=1, modules=(1, 1, 1))).eval()
     >>> model(torch.zeros(1, 3, 64, 96)).shape
     torch.Size([1, 7, 16, 24])
@@ -89,11 +93,8 @@ class HRNet(nn.Module):
         x = relu(self.bn1(self.conv1(self.normalise(batch))))
         x = relu(self.bn2(self.conv2(x)))
         branches = [self.layer1(x)]
-        for transition, stage in (
-            (self.transition1, self.stage2),
-            (self.transition2, self.stage3),
-            (self.transition3, self.stage4),
-        ):
+        transitions = self.transition1, self.transition2, self.transition3
+        for transition, stage in zip(transitions, (self.stage2, self.stage3, self.stage4), strict=True):
             last = len(branches) - 1  # a new branch starts from the coarsest one there is
             branches = stage([step(branches[min(i, last)]) for i, step in enumerate(transition)])
         return self.last_layer(torch.cat([_resize(branch, branches[0]) for branch in branches], 1))  # type: ignore[no-any-return]
@@ -138,10 +139,8 @@ class ParallelModule(nn.Module):
     def __init__(self, widths: Sequence[int], blocks: int) -> None:
         super().__init__()
         self.branches = nn.ModuleList(nn.Sequential(*(BasicBlock(width) for _ in range(blocks))) for width in widths)
-        self.fuse_layers = nn.ModuleList(
-            nn.ModuleList(_fuse(widths, source, target) for source in range(len(widths)))
-            for target in range(len(widths))
-        )
+        ends = range(len(widths))
+        self.fuse_layers = nn.ModuleList(nn.ModuleList(_fuse(widths, i, j) for i in ends) for j in ends)
 
     def forward(self, xs: list[torch.Tensor]) -> list[torch.Tensor]:
         """One tensor per branch in, one per branch out."""
@@ -171,9 +170,8 @@ def load_hrnet(
         if asked is not None and asked != has:
             raise InputError(f"{path} holds an HRNetV2 of {name} {has}, but {name}={asked} was asked for: leave it out")
     with torch.device("meta"):  # no time spent on weights that the file replaces
-        model = HRNet(found)
-    model.normalise = Normalise(mean, std)
-    fill(model, state)
+        model = HRNet(found, mean=mean, std=std)
+    set_weights(model, state)
     return model.eval()
 
 
@@ -211,13 +209,9 @@ def _unit(inputs: int, outputs: int, *, stride: int = 1, size: int = 3, active: 
 
 def _transition(old: Sequence[int], new: Sequence[int]) -> nn.ModuleList:
     """From one stage's branches to the next one's: change channels, or open a branch at half the resolution."""
-    steps: list[nn.Module] = []
-    for i, width in enumerate(new):
-        if i >= len(old):
-            steps.append(nn.Sequential(_unit(old[-1], width, stride=2)))
-        else:
-            steps.append(nn.Identity() if old[i] == width else _unit(old[i], width))
-    return nn.ModuleList(steps)
+    kept = [nn.Identity() if before == after else _unit(before, after) for before, after in zip(old, new, strict=False)]
+    opened = [nn.Sequential(_unit(old[-1], width, stride=2)) for width in new[len(old) :]]
+    return nn.ModuleList([*kept, *opened])
 
 
 def _stage(count: int, widths: Sequence[int], blocks: int) -> nn.Sequential:

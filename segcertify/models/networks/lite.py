@@ -160,7 +160,7 @@ class SameConv(nn.Conv2d):
 
 
 class Context(nn.Module):
-    """What is around each place of the coarsest features, near, far and everywhere."""
+    """The surroundings of each position of the coarsest features: near, far and the whole image."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()

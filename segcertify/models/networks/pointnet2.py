@@ -20,11 +20,11 @@ from torch.nn.functional import dropout, linear, log_softmax, one_hot
 
 from segcertify.errors import InputError, require_integer
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
-from segcertify.models.formats.weights import fill, load_state
+from segcertify.models.formats.weights import load_state, set_weights
 from segcertify.models.networks.grouping import ball, farthest, flat, gather, interpolate
 
 CPU_ROWS, ROWS = 2**14, 2**20
-"""How many neighbours pass through a layer at once: few for a CPU, which is slow with new memory, many for a GPU."""
+"""How many neighbours pass through a layer at once: few on a CPU, where new memory is slow, many on a GPU."""
 
 
 class Scale(NamedTuple):
@@ -41,7 +41,7 @@ SCALES = (
     (Scale(0.4, 64, (128, 128, 256)), Scale(0.8, 128, (128, 196, 256))),
 )
 FEATURES = 320, 512
-"""Of each centre, after the first and after the second grouping: all its balls' together."""
+"""The number of features of a centre after the first and the second grouping, all its balls together."""
 
 
 class PointNet2(nn.Module):
@@ -50,15 +50,15 @@ class PointNet2(nn.Module):
     Parameters
     ----------
     normals : bool
-        Whether a point has 6 columns, its place and its normal, or 3, its place alone.
+        Whether a point has 6 columns, its position and its normal, or its 3 coordinates alone.
     categories, parts : int
-        How many kinds of shapes there are, and how many parts they have, all together.
+        The number of categories of shapes, and of parts of all categories together.
 
     >>> PointNet2(normals=False).eval()(torch.rand(1, 512, 3), [4]).shape
     torch.Size([1, 50, 512])
     """
 
-    graphable = False  # how many neighbours there are decides on shapes: no CUDA graph can replay that
+    graphable = False  # shapes depend on the number of neighbours, which no CUDA graph can replay
 
     def __init__(
         self, normals: bool = True, *, categories: int = len(CATEGORIES), parts: int = len(PART_NAMES)
@@ -169,17 +169,13 @@ class Grouping(nn.Module):
 
 
 def largest(
-    xyz: torch.Tensor,
-    features: torch.Tensor,
-    centres: torch.Tensor,
-    index: torch.Tensor,
-    layers: Sequence[Unit],
+    xyz: torch.Tensor, features: torch.Tensor, centres: torch.Tensor, index: torch.Tensor, layers: Sequence[Unit]
 ) -> torch.Tensor:
     """The largest features (B, S, C) among each centre's neighbours, after the layers.
 
     ``index`` (B, S, K) names the neighbours as `ball` does. The first layer is linear in the
     features, so that part of it is computed once per point, not per neighbour. In
-    evaluation, places that the first neighbour fills are left out where they can be.
+    evaluation, copies of a ball's first neighbour are left out where possible.
     """
     batch, count, most = index.shape
     first, others = layers[0], [(layer, layer.weights()) for layer in layers[1:]]
@@ -191,11 +187,10 @@ def largest(
     portions = whole if first.norm.training else by_size(rows, once)
     found = []
     for some, room in portions:
-        places = rows.index_select(0, some)[:, :room].flatten()
-        offsets = xyz.index_select(0, places).view(-1, room, 3) - centres.index_select(0, some).unsqueeze(1)
-        x = points.index_select(0, places)
-        x = torch.addmm(x, offsets.view(-1, 3).to(x.dtype), weight[:, -3:].t())
-        x = first.normalised(x)
+        neighbours = rows.index_select(0, some)[:, :room].flatten()
+        offsets = xyz.index_select(0, neighbours).view(-1, room, 3) - centres.index_select(0, some).unsqueeze(1)
+        x = points.index_select(0, neighbours)
+        x = first.normalised(torch.addmm(x, offsets.view(-1, 3).to(x.dtype), weight[:, -3:].t()))
         for layer, weights in others:
             x = layer.normalised(linear(x.relu_(), *weights))
         found.append(x.view(len(some), room, -1).amax(1))
@@ -204,9 +199,9 @@ def largest(
 
 
 def by_size(rows: torch.Tensor, once: int) -> list[tuple[torch.Tensor, int]]:
-    """Portions of at most ``once`` balls (B S, K), those with few points first, and the most points of each portion's.
+    """Portions of at most ``once`` balls (B S, K), those with few points first, each with its largest ball's size.
 
-    Noise drives points apart: of a small ball's places most are then filled with its first point again.
+    Noise drives points apart, so that most entries of a small ball are copies of its first point.
     """
     size, order = (1 + (rows != rows[:, :1]).sum(1)).sort(stable=True)
     largest = torch.cat([size[once - 1 :: once], size[-1:]]).tolist()
@@ -271,7 +266,7 @@ def load_pointnet2(path: str | os.PathLike[str], *, normals: bool | None = None)
         raise InputError(f"{path} holds a PointNet2 {kind} normals, but normals={normals} was asked for: leave it out")
     with torch.device("meta"):  # no time spent on weights that the file replaces
         model = PointNet2(**found)  # type: ignore[arg-type]
-    fill(model, state)
+    set_weights(model, state)
     return model.eval()
 
 
@@ -302,7 +297,7 @@ def flag(name: str, value: object) -> bool:
 
 
 def hashed(*values: int | str) -> int:
-    """A number of 63 bits that depends on the values and looks like chance."""
+    """A pseudo-random number of 63 bits that depends on the values alone."""
     return int.from_bytes(hashlib.blake2b(repr(values).encode(), digest_size=8).digest(), "little") >> 1
 
 

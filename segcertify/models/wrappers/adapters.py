@@ -19,14 +19,11 @@ from segcertify.models.wrappers.normalisation import Normalise
 from segcertify.sampling.segmenter import for_category
 
 KEYS = ("out", "logits")
+Numbers = Sequence[float] | None
 
 
 def adapt(
-    model: Callable[..., Any],
-    *,
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
-    output: int | str | None = None,
+    model: Callable[..., Any], *, mean: Numbers = None, std: Numbers = None, output: int | str | None = None
 ) -> Adapted:
     """A segmenter from a model of any library.
 
@@ -52,12 +49,7 @@ class Adapted(nn.Module):
     """A model whose output is the tensor of scores alone; its parameters, mode and device are the model's."""
 
     def __init__(
-        self,
-        model: Callable[..., Any],
-        *,
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
-        output: int | str | None = None,
+        self, model: Callable[..., Any], *, mean: Numbers = None, std: Numbers = None, output: int | str | None = None
     ) -> None:
         super().__init__()
         if not callable(model):
@@ -74,7 +66,7 @@ class Adapted(nn.Module):
 
     @property
     def random(self) -> bool:
-        """Whether the model says that it is itself random."""
+        """Whether the model declares that it is random."""
         return bool(getattr(self.model, "random", False))
 
     def for_category(self, category: str) -> Adapted:
@@ -103,9 +95,8 @@ class Adapted(nn.Module):
         elif isinstance(output, Mapping):
             key = next((key for key in KEYS if key in output), None)
             if key is None:
-                raise InputError(
-                    f"the model returned a dict with {_keys(output)}: say which holds the scores, output=..."
-                )
+                keys = _keys(output)
+                raise InputError(f"the model returned a dict with {keys}: say which holds the scores, output=...")
             output = output[key]
         elif isinstance(output, tuple | list) and output:
             self._warn_of_choice(output)

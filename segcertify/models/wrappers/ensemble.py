@@ -1,4 +1,4 @@
-"""Ensemble: several networks that answer together, which noise moves less than any of them [Horvath2022]."""
+"""Ensemble: the mean of several networks, which varies less under noise than any one of them [Horvath2022]."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class View:
             raise InputError(f"a view must be a scale such as 0.75, or 0.75m if mirrored, but got {text!r}") from None
         return cls(scale, text.endswith("m"))
 
-    def answer(self, member: nn.Module, batch: torch.Tensor) -> torch.Tensor:
-        """A member's logits of images that it sees this way, the right way round again."""
+    def logits(self, member: nn.Module, batch: torch.Tensor) -> torch.Tensor:
+        """A member's logits of images that are rescaled and mirrored so; the logits are mirrored back."""
         if self.scale != 1:
             size = [max(1, math.floor(side * self.scale + 0.5)) for side in batch.shape[2:]]
             batch = interpolate(batch, size=size, mode="bilinear", align_corners=False)
@@ -59,8 +59,8 @@ class View:
 class Ensemble(nn.Module):
     """The mean of its members' logits, of all their ``views`` of the image.
 
-    Members and views may answer at different resolutions: the first one's is taken, or the image's if that is
-    coarser.
+    The logits of members and views may differ in resolution. The result has that of the first, but no more than
+    the image.
 
     >>> double = nn.Conv2d(3, 2, 1)
     >>> Ensemble([double, double], views=[View(), View(0.5)])(torch.zeros(1, 3, 8, 6)).shape
@@ -69,28 +69,28 @@ class Ensemble(nn.Module):
 
     def __init__(self, members: Sequence[nn.Module], *, views: Sequence[View] = (View(),)) -> None:
         super().__init__()
-        if not members:
-            raise InputError("an ensemble needs at least one member, but got none")
-        if not views:
-            raise InputError("an ensemble needs at least one view of the image, such as View(), but got none")
-        for name, given in (("members", members), ("views", views)):
-            if len(given) > LARGEST:
-                raise InputError(f"an ensemble has at most {LARGEST} {name}, but got {len(given)}")
+        if not members or not views:
+            raise InputError(
+                f"an ensemble needs at least one member and at least one view, but got {len(members)} and {len(views)}"
+            )
+        for name, values in (("members", members), ("views", views)):
+            if len(values) > LARGEST:
+                raise InputError(f"an ensemble has at most {LARGEST} {name}, but got {len(values)}")
         self.members, self.views = nn.ModuleList(members), tuple(views)
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         """Logits (B, classes, h, w) of images (B, channels, H, W)."""
-        answers = [view.answer(member, batch) for member in self.members for view in self.views]
-        size = [min(sides) for sides in zip(answers[0].shape[2:], batch.shape[2:], strict=True)]
-        return torch.stack([_resized(answer, size) for answer in answers]).mean(0)
+        logits = [view.logits(member, batch) for member in self.members for view in self.views]
+        size = [min(sides) for sides in zip(logits[0].shape[2:], batch.shape[2:], strict=True)]
+        return torch.stack([_resized(each, size) for each in logits]).mean(0)
 
     def identity(self) -> dict[str, Any]:
         """What decides its answers, beside the members."""
         return {"views": [[view.scale, view.mirrored] for view in self.views]}
 
 
-def _resized(answer: torch.Tensor, size: list[int]) -> torch.Tensor:
+def _resized(logits: torch.Tensor, size: list[int]) -> torch.Tensor:
     """Logits at another resolution."""
-    if list(answer.shape[2:]) == size:
-        return answer
-    return interpolate(answer, size=size, mode="bilinear", align_corners=False)
+    if list(logits.shape[2:]) == size:
+        return logits
+    return interpolate(logits, size=size, mode="bilinear", align_corners=False)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Literal
 
 import torch
 from torch import nn
 from torch.nn.functional import interpolate, log_softmax
 
-from segcertify.errors import InputError, require_finite, require_integer, require_positive
+from segcertify.errors import InputError, require_finite, require_integer, require_positive, unknown
 from segcertify.models.wrappers.adapters import Adapted, adapt
 from segcertify.sampling.segmenter import Segmenter
 
@@ -53,9 +54,7 @@ def setting(text: str) -> Setting:
     try:
         return Setting(tuple(float(scale) for scale in text.split(",")))
     except ValueError:
-        raise InputError(
-            f"scale must be a number, a list such as 0.5,1.0, or {', '.join(SETTINGS)}, but got {text!r}"
-        ) from None
+        raise unknown("scale", text, SETTINGS, forms=("a number", "a list such as 0.5,1.0", *SETTINGS)) from None
 
 
 class MultiScale(nn.Module):
@@ -109,7 +108,7 @@ class MultiScale(nn.Module):
 
     @property
     def random(self) -> bool:
-        """Whether the model says that it is itself random."""
+        """Whether the model declares that it is random."""
         return self.model.random
 
     def forward(self, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
@@ -121,12 +120,7 @@ class MultiScale(nn.Module):
         size = _pair(batch.shape)
         if len(self.scales) == 1:
             return _one_scale(self._log_scores(batch, self.scales[0], seeds), size)
-        total: torch.Tensor | None = None
-        for scale in self.scales:
-            scores = _resize_exp(self._log_scores(batch, scale, seeds), size)
-            total = scores if total is None else torch.logaddexp(total, scores)
-        assert total is not None
-        return total
+        return reduce(torch.logaddexp, (_resize_exp(self._log_scores(batch, s, seeds), size) for s in self.scales))
 
     def identity(self) -> dict[str, Any]:
         """How the scores are combined."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -30,8 +29,8 @@ class Normalise(nn.Module):
         stds = [require_positive("std", value) for value in std]
         if not means or len(means) != len(stds):
             raise InputError(f"mean and std must have one entry per channel, but got {len(means)} and {len(stds)}")
-        self.register_buffer("mean", torch.tensor(means).view(1, -1, 1, 1), persistent=False)
-        self.register_buffer("std", torch.tensor(stds).view(1, -1, 1, 1), persistent=False)
+        for name, values in (("mean", means), ("std", stds)):  # on the CPU even where a network is built on "meta"
+            self.register_buffer(name, torch.tensor(values, device="cpu").view(1, -1, 1, 1), persistent=False)
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         """The batch (B, channels, H, W), normalised, in its own type."""
@@ -41,6 +40,9 @@ class Normalise(nn.Module):
             )
         return (batch - self.mean.to(batch)) / self.std.to(batch)
 
-    def identity(self) -> dict[str, Any]:
-        """The two lists."""
-        return {"mean": self.mean.flatten().tolist(), "std": self.std.flatten().tolist()}
+    def description(self) -> dict[str, list[float]]:
+        """Mean and std as lists of the shortest numbers that give the same single-precision ones."""
+        numbers = {"mean": self.mean.float().cpu().flatten().numpy(), "std": self.std.float().cpu().flatten().numpy()}
+        return {name: [float(str(value)) for value in values] for name, values in numbers.items()}
+
+    identity = description

@@ -8,19 +8,19 @@ from typing import Any
 import torch
 from torch import nn
 
-from segcertify.errors import InputError, require_integer
+from segcertify.errors import InputError, require_integer, unknown
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.models.networks.pointnet2 import PointNet2, hashed
 
 BELOW = 20.0
-"""How far other categories' parts lie under the lowest of a point's own: far enough never to be chosen."""
+"""Scores of other categories' parts lie this far below the lowest own one, so that they are never chosen."""
 
 
 class PartSegmenter(nn.Module):
     """A `PointNet2` for shapes of one ShapeNet-Part category: labels are that category's parts alone.
 
-    Its answer is the mean of ``runs`` log-probabilities, each run with a sampling of
-    its own, as in the paper. It is itself random: the sampler gives a seed per draw.
+    Its scores are the mean log-probabilities of ``runs`` runs, each with its own sampling of
+    points, as in the paper. It is itself random: the sampler gives a seed per draw.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class PartSegmenter(nn.Module):
         if (model.categories, model.parts) != (len(CATEGORIES), len(PART_NAMES)):
             raise InputError(
                 f"the network has {model.categories} categories and {model.parts} parts, but ShapeNet-Part has "
-                f"{len(CATEGORIES)} and {len(PART_NAMES)}: only for these is it known whose each part is"
+                f"{len(CATEGORIES)} and {len(PART_NAMES)}: only their parts are known by category"
             )
         self.model, self.runs = model, require_integer("runs", runs)
         self.category = None if category is None else category_name(category)
@@ -89,7 +89,5 @@ def category_name(category: str | int) -> str:
     else:
         found = names[category : category + 1] if require_integer("category", category, at_least=0) < len(names) else []
     if not found:
-        raise InputError(
-            f"unknown category {category!r}: expected one of {', '.join(names)}, or its number, 0 to {len(names) - 1}"
-        )
+        raise unknown("category", category, names, forms=(*names, f"its number, 0 to {len(names) - 1}"))
     return found[0]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from segcertify.errors import InputError
+from segcertify.errors import unknown
 from segcertify.models.wrappers.adapters import adapt
 from segcertify.sampling.segmenter import Segmenter, for_category
 
@@ -21,7 +21,7 @@ def with_precision(model: Segmenter, precision: str) -> Segmenter:
     The certificate is then about the network as it runs in that precision.
     """
     if precision not in PRECISIONS:
-        raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, but got {precision!r}")
+        raise unknown("precision", precision, PRECISIONS)
     return model if precision == "fp32" else Autocast(model, PRECISIONS[precision])
 
 
@@ -35,7 +35,7 @@ class Autocast(nn.Module):
 
     @property
     def random(self) -> bool:
-        """Whether the model says that it is itself random."""
+        """Whether the model declares that it is random."""
         return self.model.random
 
     def for_category(self, category: str) -> Autocast:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from segcertify import InputError, models
-from segcertify.models.formats.exported import in_pieces
+from segcertify.models.formats.exported import in_batches
 
 SIZE = (3, 16, 24)
 
@@ -165,6 +165,6 @@ def test_a_state_dict_is_no_program(network, tmp_path):
 def test_pieces(least, most, sizes):
     seen = []
     batch = torch.arange(5.0).view(5, 1)
-    out = in_pieces(lambda piece: seen.append(len(piece)) or piece * 2, batch, least=least, most=most)
+    out = in_batches(lambda piece: seen.append(len(piece)) or piece * 2, batch, least=least, most=most)
     assert torch.equal(out, batch * 2)
     assert seen == sizes

@@ -65,7 +65,7 @@ def test_several_outputs(network, tmp_path):
     file = export(Heads(network).eval(), tmp_path / "a.onnx", outputs=("aux", "logits"))
     torch.testing.assert_close(models.load(f"onnx:{file}")(batch), expected, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(models.load(f"onnx:{file}?output=aux")(batch), -expected, atol=1e-4, rtol=1e-4)
-    with pytest.raises(InputError, match="no output 'mask': expected one of aux, logits"):
+    with pytest.raises(InputError, match="unknown output 'mask' of the ONNX model: use aux or logits"):
         models.load(f"onnx:{file}?output=mask")
     graph = onnx.load(file)
     graph.graph.output[1].name = "second"

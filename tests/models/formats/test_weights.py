@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from segcertify import InputError
-from segcertify.models.formats.weights import State, fill, load_state
+from segcertify.models.formats.weights import State, load_state, set_weights
 from segcertify.models.networks.hrnet import load_hrnet
 
 WEIGHTS = {"conv.weight": torch.arange(4.0).view(2, 2, 1, 1), "bn.bias": torch.ones(2), "head.weight": torch.ones(1, 2)}
@@ -161,7 +161,7 @@ def test_misfits_are_named():
     bad = {"0.weight": torch.ones(4, 2), "0.bias": weights["0.bias"], "1.bias": weights["1.bias"]}
     bad |= {f"extra.{i}": torch.ones(1) for i in range(9)}
     with pytest.raises(InputError) as error:
-        fill(model, State("a.pth", bad))
+        set_weights(model, State("a.pth", bad))
     text = str(error.value)
     assert "a.pth does not fit Sequential" in text
     assert "1 missing: 1.weight" in text
@@ -173,7 +173,7 @@ def test_misfits_are_named():
 def test_weights_that_are_not_finite():
     model = nn.Linear(2, 1)
     with pytest.raises(InputError, match="NaN or infinite: bias"):
-        fill(model, State("a.pth", {"weight": torch.ones(1, 2), "bias": torch.full((1,), torch.nan)}))
+        set_weights(model, State("a.pth", {"weight": torch.ones(1, 2), "bias": torch.full((1,), torch.nan)}))
 
 
 def test_weights_of_another_network(tmp_path):

@@ -349,9 +349,12 @@ def test_a_description_builds_the_network():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: models.new("pointnet2:msg", classes=50), "there is one pointnet2 network, but got pointnet2:msg"),
-        (lambda: models.new("pointnet2?normals=3", classes=50), "normals must be true or false, but got 3"),
-        (lambda: models.new("pointnet2?width=3", classes=50), "pointnet2 takes no option width"),
+        (lambda: models.new("pointnet2:msg", classes=50), "there is one pointnet2 network, but got 'pointnet2:msg'"),
+        (
+            lambda: models.new("pointnet2?normals=3", classes=50),
+            "normals cannot be '3' in .*: write normals=true .or false",
+        ),
+        (lambda: models.new("pointnet2?width=3", classes=50), "unknown option 'width' in .*: use normals=true"),
         (lambda: build({"family": "pointnet2", "normals": 1, "categories": 2, "parts": 2}), "normals must be true or"),
         (lambda: build({"family": "pointnet2", "normals": True, "categories": 2}), "unreadable.*pointnet2.*parts"),
         (

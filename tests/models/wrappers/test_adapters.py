@@ -145,5 +145,5 @@ def test_precision(network, image, votes):
     torch.testing.assert_close(scores, network(image[None]), atol=0.1, rtol=0.1)
     assert (votes(low).candidate == votes(network).candidate).mean() > 0.9
     assert not low.random
-    with pytest.raises(InputError, match="precision must be one of fp32, bf16, fp16, but got 'int8'"):
+    with pytest.raises(InputError, match="unknown precision 'int8': use fp32, bf16 or fp16"):
         with_precision(network, "int8")

@@ -127,9 +127,12 @@ def test_a_description_builds_the_ensemble(members):
         ({"members": []}, "at least one member"),
         ({"members": "lite"}, "members must be a list of at most 100"),
         ({"members": [{"family": "lite"}] * 101}, "members must be a list of at most 100"),
-        ({"members": [{"family": "ensemble", "views": [], "members": []}]}, "must be described, and be none itself"),
+        (
+            {"members": [{"family": "ensemble", "views": [], "members": []}]},
+            "must be the description of a network that is no ensemble",
+        ),
         ({"members": [{"family": "python", "spec": "python:os:abort"}]}, "no file is allowed to name code"),
-        ({"members": ["lite"]}, "must be described, and be none itself, but got 'lite'"),
+        ({"members": ["lite"]}, "must be the description of a network that is no ensemble, but got 'lite'"),
         ({"views": []}, "at least one view"),
         ({"views": "all"}, "views must be a list of at most 100"),
         ({"views": [[1.0, False]] * 101}, "views must be a list of at most 100"),
@@ -199,7 +202,7 @@ def test_nothing_is_overwritten_that_is_no_ensemble(members, tmp_path):
     with pytest.raises(InputError, match=r"one\.safetensors is one of the models to join: name another"):
         join([one, one], tmp_path / "." / "one.safetensors")
     (tmp_path / "notes.md").write_text("mine")
-    with pytest.raises(InputError, match=r"notes\.md is in the place of the ensemble's card"):
+    with pytest.raises(InputError, match=r"notes\.md exists, where the ensemble's card would be written"):
         join([one], tmp_path / "notes.safetensors")
     assert (one.read_bytes(), (tmp_path / "notes.md").read_text()) == (before, "mine")
     assert join([one], join([one], tmp_path / "both.safetensors")).exists()  # its own card may be written again

@@ -252,7 +252,10 @@ def test_a_random_model_stays_random(image):
         (lambda: MultiScale(Toy(), tile=(4,)), r"tile must be \(height, width\)"),
         (lambda: MultiScale(Toy(), stride=1.5), r"stride must lie in \(0, 1\].*gaps"),
         (lambda: MultiScale(3), "model must be callable"),
-        (lambda: setting("large"), "a list such as 0.5,1.0, or multi, multi-pascal, but got 'large'"),
+        (
+            lambda: setting("large"),
+            "unknown scale 'large': use a number, a list such as 0.5,1.0, multi or multi-pascal",
+        ),
         (lambda: MultiScale(Toy(), (0.5,))(torch.zeros(2, 3, 4)), r"images \(B, channels, H, W\), but got shape"),
         (lambda: MultiScale(lambda batch: batch.argmax(1), (0.5,))(images()), "scales combine logits.*torch.int64"),
     ],

@@ -1,0 +1,122 @@
+"""A model's card as a README."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from segcertify.specs import with_option
+
+if TYPE_CHECKING:
+    from segcertify.models.card import Card
+
+_NOT_MEASURED = "Nothing was measured on other scenes while this was made."
+
+_USE = """\
+model = sc.models.load("{spec}")
+certificate = sc.certify(model, image, sigma={sigma:g}, tau=0.75, n=100, n0=10, alpha=0.001)  # RGB in [0, 1]"""
+
+_USE_CLOUDS = """\
+model = sc.models.load("{spec}?category=Chair")
+noise = sc.Gaussian({sigma:g}, channels=(0, 1, 2), axis=1)  # on x, y and z, not on normals
+certificate = sc.certify(model, cloud, noise=noise, tau=0.75, n=100, n0=10, alpha=0.001)  # centred, of radius 1"""
+
+_MARKDOWN = """\
+---
+license: other
+license_name: see-below
+library_name: segcertify
+pipeline_tag: {task}
+tags:
+- {tag}
+- certified-robustness
+- randomized-smoothing
+---
+
+# A segmentation network ({family}) for {count} classes
+
+Trained on {data} with {noise}, to be smoothed and certified by segcertify.
+Made on {date} with segcertify {version}.{best}
+
+## Use
+
+```python
+import segcertify as sc
+
+{use}
+```
+
+**What a certificate says.** It is about this model under the noise that was drawn: with probability at least
+1 - alpha, the smoothed model's labels that are not ABSTAIN are the same for every input within the radius. It
+does not say that the labels are right, and says nothing of another model, another noise or a larger change.
+
+## Data and licence
+
+Trained on {data}.
+
+{licence}
+
+## Training
+
+Objective: {objective}. Noise: {noise}.
+
+{recipe}
+
+{architecture}
+
+## Results
+
+{metrics}
+
+## Classes
+
+{classes}
+"""
+
+
+def markdown(card: Card, file: str) -> str:
+    """The card as a README for the model's ``file``, in the form that Hugging Face shows."""
+    family, noise = card.architecture["family"], ", ".join(f"{value:g}" for value in card.sigma)
+    spec = f"trained:{file}" if family != "python" else with_option(card.architecture["spec"], "weights", file)
+    use = _USE_CLOUDS if card.of_clouds else _USE
+    colours = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in card.colours]
+    classes = [(label, *entry) for label, entry in enumerate(zip(card.classes, colours, strict=True))]
+    metrics = [(name, f"{value:.4g}") for name, value in card.metrics.items()]
+    values = {
+        "family": family,
+        "noise": f"Gaussian noise of sigma {noise}" if any(card.sigma) else "no noise",
+        "use": use.format(sigma=max(card.sigma) or 0.25, spec=spec),
+        "task": "other" if card.of_clouds else "image-segmentation",
+        "tag": "point-cloud-segmentation" if card.of_clouds else "image-segmentation",
+        "count": len(classes),
+        "best": f"\nIt does best on {card.inputs}." if card.inputs else "",
+        "architecture": _table(("architecture", "value"), _settings(card.architecture)),
+        "classes": _table(("label", "class", "colour"), classes),
+        "recipe": _table(("setting", "value"), _settings(card.recipe)),
+        "metrics": _table(("metric", "value"), metrics) if metrics else _NOT_MEASURED,
+    }
+    return _MARKDOWN.format(**{**vars(card), **values})
+
+
+def _settings(values: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Settings by name. Those of an ensemble's members follow in their order, or once where all are equal."""
+    members = values.get("members")
+    if not isinstance(members, list) or not all(isinstance(member, dict) for member in members):
+        return values.items()
+    settings = {name: value for name, value in values.items() if name != "members"}
+    for name in dict.fromkeys(name for member in members for name in member):
+        entries = [_text(member.get(name, "-")) for member in members]
+        settings[f"{name} of the members"] = entries[0] if len(set(entries)) == 1 else "; ".join(entries)
+    return settings.items()
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A Markdown table."""
+    lines = [[" ".join(_text(entry).replace("|", r"\|").split()) for entry in row] for row in (head, *rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,39 @@
+"""The input size that a model does best on, and a note about inputs that are far from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from segcertify.models.card import card_of
+from segcertify.models.wrappers.multiscale import MultiScale
+
+FAR = 1.5
+"""An input is far from the best size if it is larger or smaller by more than this factor."""
+
+
+def best_size(model: object) -> int | tuple[int, int] | None:
+    """An image's short side, or its height and width, or a cloud's number of points; None if not known."""
+    card = card_of(model)
+    return None if card is None else card.input_size
+
+
+def size_note(model: object, shape: Sequence[int]) -> str | None:
+    """One sentence if an input of that ``shape``, (channels, H, W) or (points, columns), is far from the best size.
+
+    A model that rescales its input (`MultiScale`) is judged by the scale that comes nearest.
+    """
+    card, size = card_of(model), best_size(model)
+    if card is None or size is None:
+        return None
+    best = min(size) if isinstance(size, tuple) else size
+    side = shape[0] if card.of_clouds else min(shape[-2:])
+    modules = model.modules() if isinstance(model, nn.Module) else ()
+    scales = next((module.scales for module in modules if isinstance(module, MultiScale)), (1.0,))
+    if any(1 / FAR <= scale * side / best <= FAR for scale in scales):
+        return None
+    has, cure = f"{shape[-2]} x {shape[-1]} pixels", f"resize it to a short side of about {best} pixels"
+    if card.of_clouds:
+        has, cure = f"{side} points", f"draw about {best} points from the shape"
+    return f"this model does best on {card.inputs}, but this input has {has}: {cure}"
