@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="the documents are in the repository only")
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md"), *ROOT.glob("tools/**/*.md")]
+)
 
 
 def text_of(document):
@@ -93,7 +95,7 @@ def test_the_readme_has_the_two_commands():
 
 def test_the_speed_named_is_the_speed_measured():
     """The README's figures against the committed result of the benchmark."""
-    measured = json.loads(text_of(ROOT / "benchmarks" / "results" / "stats.json"))
+    measured = json.loads(text_of(ROOT / "results" / "speed" / "stats.json"))
     milliseconds, ratio = re.search(
         r"measured\]\([^)]*\): (\d+) ms, some ([\d,]+) times", text_of(ROOT / "README.md")
     ).groups()
@@ -110,8 +112,8 @@ def test_the_frame_time_named_is_the_time_measured():
 
 
 def test_the_toy_page_is_the_toy_result():
-    record = json.loads(text_of(ROOT / "docs" / "toy" / "toy.json"))
-    page = text_of(ROOT / "docs" / "toy" / "toy.md")
+    record = json.loads(text_of(ROOT / "results" / "toy" / "toy.json"))
+    page = text_of(ROOT / "results" / "toy" / "toy.md")
     assert not record["quick"]
     for numbers in record["headline"].values():
         for label, value in numbers.items():
@@ -120,12 +122,11 @@ def test_the_toy_page_is_the_toy_result():
 
 @pytest.mark.parametrize("name", ["pets", "pets-non-robust", "camvid", "camvid-non-robust", "parts"])
 def test_the_documented_training_of_a_bundled_model_is_the_one_in_its_card(name):
-    from importlib.resources import files
-
     from segcertify.models import read_card
+    from segcertify.models.saved import FOLDER, TWINS, WEIGHTS
     from segcertify.training import Recipe
 
-    card = read_card(files("segcertify.models") / "bundled" / f"{name}.safetensors")
+    card = read_card((WEIGHTS if name in TWINS else FOLDER) / f"{name}.safetensors")
     runs = [f"{name}-hrnet", f"{name}-lite"] if name.startswith("camvid") else [name]
     for run, recipe in zip(runs, card.recipe.get("members", [card.recipe]), strict=True):
         assert documented_recipe(run) == Recipe.from_plain(recipe)
@@ -152,7 +153,7 @@ def test_the_audits_told_are_the_audits_made():
     """The totals in docs/audit.md against what the processes printed."""
     page = " ".join(text_of(ROOT / "docs" / "audit.md").split())
     for name, images in (("camvid", 20), ("pets", 100)):
-        printed = text_of(ROOT / "docs" / "audit-results" / f"{name}.txt")
+        printed = text_of(ROOT / "results" / "audit" / f"{name}.txt")
         pattern = r"([\d,]+) certified components in (\d+) inputs, ([\d,]+) tests with fresh draws. (\d+) of"
         numbers = [[int(each.replace(",", "")) for each in found] for found in re.findall(pattern, printed)]
         components, inputs, tests, refuted = (sum(column) for column in zip(*numbers, strict=True))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from segcertify.data import shapes
 from segcertify.data.clouds.cloudset import CloudSet
 from segcertify.data.dataset import DataSet
 from segcertify.data.images.imageset import ImageSet
@@ -14,7 +13,7 @@ from segcertify.data.images.reading import read_label
 from segcertify.data.mixture import mixture
 from segcertify.data.reading import Input, read_input
 from segcertify.data.scene import Scene
-from segcertify.data.sets import camvid, cityscapes, cloud_folder, image_folder, pascal_context, pets, shapenet
+from segcertify.data.sets import camvid, cityscapes, cloud_folder, image_folder, pascal_context, pets, shapenet, shapes
 from segcertify.errors import InputError, unknown
 from segcertify.specs import FLAG, NAMES, Option, parse
 

@@ -10,18 +10,15 @@ import torch
 
 from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate, radius_text
-from segcertify.data import shapes
+from segcertify.data.sets import shapes
 from segcertify.models import load
-
-SEED = 2021
-"""Of the shapes: `parts` was trained on those of seed 0."""
 
 
 class Shape:
     """A shape of a category, the model that labels its points, and what is said and drawn of them."""
 
     def __init__(self, category: str) -> None:
-        data = shapes.load(count=1, seed=SEED, category=[category], normals=True)
+        data = shapes.load(count=1, category=[category], normals=True)
         scene, self.domain = data[0], data.domain
         self.id, self.x, self.target = scene.id, torch.from_numpy(scene.x), scene.target
         self.model = load(f"parts?category={category}&runs=1")  # a third of the usual time

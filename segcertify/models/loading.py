@@ -16,7 +16,7 @@ from segcertify.models.formats.python_factory import make
 from segcertify.models.formats.weights import set_weights
 from segcertify.models.networks.hrnet import load_hrnet
 from segcertify.models.networks.pointnet2 import PointNet2, load_pointnet2
-from segcertify.models.saved import bundled, load_bundled, load_trained, read_weights
+from segcertify.models.saved import TWINS, bundled, load_bundled, load_trained, read_weights
 from segcertify.models.wrappers.adapters import adapt
 from segcertify.models.wrappers.multiscale import SETTINGS, MultiScale, setting
 from segcertify.models.wrappers.part_segmenter import PartSegmenter
@@ -83,7 +83,7 @@ def load(spec: str) -> nn.Module:
 def _scheme(spec: Spec) -> Scheme:
     """The scheme of a spec. A bundled model's name is a scheme without a target."""
     names = bundled()
-    if not spec.target and spec.scheme in names:
+    if not spec.target and spec.scheme in (*names, *TWINS):
         return _BUNDLED
     if spec.scheme not in _SCHEMES:
         forms = [*(f"{name}:{scheme.target}" for name, scheme in _SCHEMES.items()), *names]

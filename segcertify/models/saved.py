@@ -21,6 +21,13 @@ from segcertify.models.networks.pointnet2 import PointNet2
 from segcertify.models.wrappers.ensemble import Ensemble, View
 
 FOLDER = files("segcertify.models") / "bundled"
+WEIGHTS = Path(__file__).parents[2] / "weights"
+"""The twins' folder in a checkout of the repository, beside the package; an installed package has none."""
+TWINS = {
+    "camvid-non-robust": "train --data 'camvid:FOLDER?split=train+val' --objective non-robust ..., twice, and join",
+    "pets-non-robust": "train --data 'pets:FOLDER?split=train' --objective non-robust ...",
+}
+"""Models trained without noise, and how. Only the repository holds them: together they have 21 MB."""
 SUFFIX = ".safetensors"
 BEST_SIZE: dict[str, int | tuple[int, int]] = {"camvid": (360, 480), "parts": 2048, "pets": 160}
 """The input sizes of the models that ship, which their files do not state yet; see `Card`."""
@@ -101,10 +108,10 @@ def bundled() -> list[str]:
 
 
 def load_bundled(name: str) -> nn.Module:
-    """A model that ships with segcertify, in evaluation mode; ``.card`` is its card."""
-    if name not in bundled():
+    """A model that ships with segcertify, or one of its `TWINS`, in evaluation mode; ``.card`` is its card."""
+    if name not in (*bundled(), *TWINS):
         raise InputError(f"no model {name!r} ships with segcertify: there are {', '.join(bundled()) or 'none'}")
-    with as_file(FOLDER / f"{name}{SUFFIX}") as path:
+    with as_file(_twin(name) if name in TWINS else FOLDER / f"{name}{SUFFIX}") as path:
         model = load_trained(path)
     model.card = with_best_size(model.card, name)  # type: ignore[arg-type, assignment]
     return model
@@ -113,6 +120,17 @@ def load_bundled(name: str) -> nn.Module:
 def with_best_size(card: Card, name: str) -> Card:
     """The card of the bundled model of that name, with the input size that its file does not state."""
     return replace(card, input_size=card.input_size or BEST_SIZE.get(name.removesuffix("-non-robust")))
+
+
+def _twin(name: str) -> Path:
+    """The file of a model that only the repository holds."""
+    path = WEIGHTS / f"{name}{SUFFIX}"
+    if not path.is_file():
+        raise InputError(
+            f"{name} does not ship with segcertify, and {path} does not exist: take weights/{path.name} from the "
+            f"repository, or make it with segcertify {TWINS[name]} (whole in docs/training.md); then load trained:FILE"
+        )
+    return path
 
 
 def read_weights(path: str | os.PathLike[str]) -> tuple[State, Card | None]:

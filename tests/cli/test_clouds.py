@@ -14,7 +14,6 @@ from segcertify import InputError
 from segcertify.cli.inputs import read
 from segcertify.cli.single import NoiseName, certify
 from segcertify.data.domain import ARRAY, CLOUD
-from segcertify.data.shapes import generate
 from segcertify.models import card_of, load, with_precision
 
 MODELS = """
@@ -46,7 +45,8 @@ BACK, LEG = 12, 14
 @pytest.fixture(scope="module")
 def chair():
     """The rows of a file: x y z nx ny nz label, far from the origin and large."""
-    x, target = generate("Chair", np.random.default_rng(2021), points=600)
+    scene = sc.data.load("shapes:?category=Chair&count=1&normals=true&points=600")[0]
+    x, target = scene.x, scene.target
     return np.column_stack([x * [3, 3, 3, 1, 1, 1] + [5, 1, -2, 0, 0, 0], target]).astype(np.float32)
 
 

@@ -228,12 +228,12 @@ def test_bundled_models(folder, saved):
     assert models.bundled() == []
     folder.mkdir()
     assert models.bundled() == []
-    for name in ("pets", "camvid", "pets-non-robust"):
+    for name in ("pets", "camvid", "parts"):
         (folder / f"{name}.safetensors").write_bytes(saved[1].read_bytes())
     (folder / "README.md").write_text("x")
-    assert models.bundled() == ["camvid", "pets", "pets-non-robust"]
+    assert models.bundled() == ["camvid", "parts", "pets"]
     image = torch.rand(1, 3, 32, 32)
-    for spec in ("pets", "pets-non-robust"):
+    for spec in ("pets", "parts"):
         loaded = models.load(spec)
         assert torch.equal(loaded(image), saved[0](image))
         assert card_of(loaded) == replace(card(saved[0]), input_size=160)
@@ -258,9 +258,25 @@ def test_bundled_models_that_are_not_there(folder):
         models.load("pets?mean=0&std=1")
 
 
+def test_twins_lie_beside_the_package_in_the_repository(folder, saved, tmp_path, monkeypatch):
+    monkeypatch.setattr(trained, "WEIGHTS", tmp_path / "weights")
+    for name, training in (
+        ("pets-non-robust", r"train --data 'pets:FOLDER\?split=train' --objective non-robust"),
+        ("camvid-non-robust", r"train --data 'camvid:FOLDER\?split=train\+val' --objective non-robust .*and join"),
+    ):
+        found = rf"weights/{name}\.safetensors from the repository"
+        cure = rf"{name} does not ship .*{found}, or make it with segcertify {training} .*docs/training\.md"
+        with pytest.raises(InputError, match=cure):
+            models.load(f"{name}?scale=0.5")
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "pets-non-robust.safetensors").write_bytes(saved[1].read_bytes())
+    assert card_of(models.load("pets-non-robust")) == card(saved[0])
+    assert models.bundled() == []
+
+
 def test_what_ships_loads():
-    assert {"camvid", "camvid-non-robust", "parts", "pets", "pets-non-robust"} <= set(models.bundled())
-    for name in models.bundled():
+    assert models.bundled() == ["camvid", "parts", "pets"]
+    for name in (*models.bundled(), *trained.TWINS):
         model = models.load_bundled(name)
         assert len(model.card.classes) > 1
         model.to("cpu")  # every tensor has values
@@ -269,8 +285,8 @@ def test_what_ships_loads():
 
 def test_what_ships_is_small_and_has_its_card_beside_it():
     """Written by ``beside(file).write_text(with_best_size(read_card(file), name).markdown(file.name))``."""
-    for name in models.bundled():
-        with as_file(trained.FOLDER / f"{name}.safetensors") as file:
+    for name in (*models.bundled(), *trained.TWINS):
+        with as_file((trained.WEIGHTS if name in trained.TWINS else trained.FOLDER) / f"{name}.safetensors") as file:
             card = trained.with_best_size(models.read_card(file), name)
             assert trained.beside(file).read_text(encoding="utf-8") == card.markdown(file.name)
             assert "It does best on " in card.markdown()

@@ -79,7 +79,7 @@ def test_the_base_model_alone():
     assert "fresh draws" not in table.markdown()
 
 
-RUNS = sorted((Path(__file__).parents[2] / "docs" / "attacks-results" / "evaluations").glob("*/config.json"))
+RUNS = sorted((Path(__file__).parents[2] / "results" / "attacks" / "evaluations").glob("*/config.json"))
 
 
 @pytest.mark.parametrize("run", [path.parent for path in RUNS], ids=lambda run: run.name)

@@ -1,0 +1,118 @@
+"""The one writer of our result pages: a folder's results.json becomes its README.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from segcertify.certificate import radius_text
+from segcertify.errors import InputError
+from segcertify.report.table import Table
+
+FILE, PAGE = "results.json", "README.md"
+SCORES = {
+    "accuracy": "accuracy",
+    "miou_pooled": "mIoU pooled",
+    "miou_per_image": "mIoU per image",
+    "miou_worst_case": "mIoU worst case",
+    "abstained": "abstained (valid)",
+    "abstained_all": "abstained (all)",
+}
+"""The numbers of a row of an evaluation that pages show, and their heads."""
+
+Results = Mapping[str, Any]
+
+
+def document(script: str, title: str, made: str, *blocks: str | Table | Sequence[str]) -> str:
+    """A page: its title, what wrote it, then paragraphs, tables and lists of notes."""
+    written = f"Written by `python experiments/{script}.py` ({made}) from [{FILE}]({FILE}). Do not edit."
+    texts = [f"# {title}", written]
+    for block in blocks:
+        if isinstance(block, Table):
+            texts.append(block.markdown().rstrip())
+        elif block:
+            texts.append(block if isinstance(block, str) else "\n".join(f"- {note}" for note in block))
+    return "\n\n".join(texts) + "\n"
+
+
+def picture(text: str, file: str) -> str:
+    """A picture that lies beside the page."""
+    return f"![{text}]({file})"
+
+
+def save(folder: Path, results: Results, page: Callable[[Results, Path], str]) -> None:
+    """Write the results and their page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).write_text(json.dumps(results, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    render(folder, page)
+
+
+def render(folder: Path, page: Callable[[Results, Path], str]) -> None:
+    """Write the page of the results in a folder."""
+    path = folder / FILE
+    if not path.is_file():
+        raise InputError(f"no {FILE} in {folder}: run the experiment with --out {folder} first")
+    try:
+        text = page(json.loads(path.read_text(encoding="utf-8")), folder)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, StopIteration) as error:
+        raise InputError(f"{path} holds no results of this experiment ({error!r}): make it again") from None
+    (folder / PAGE).write_text(text, encoding="utf-8")
+    print(f"wrote {folder / PAGE}")
+
+
+def parser(description: str | None, out: str) -> argparse.ArgumentParser:
+    """The options that all experiments share."""
+    result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    result.add_argument("--data", help="the spec of the data set")
+    result.add_argument("--out", type=Path, help=f"the folder of the results (default {out}); run again to resume")
+    result.add_argument("--render", type=Path, metavar="FOLDER", help="only write the page of a folder's results.json")
+    result.add_argument("--seed", type=int, default=0, help="fixes all noise (default 0)")
+    result.add_argument("--device", help="cpu, cuda, ...; CUDA where there is one by default")
+    return result
+
+
+def start(main: Callable[[], None]) -> None:
+    """Run a script; models in the working folder can be imported, and errors are one line."""
+    sys.path.append(os.getcwd())
+    try:
+        main()
+    except InputError as error:
+        sys.exit(f"error: {error}")
+
+
+def plain(row: Any) -> dict[str, Any]:
+    """The setting and the scores of a row of an evaluation, in plain values."""
+    return {key: getattr(row, key) for key in ("sigma", "n", "tau", "radius", *SCORES)}
+
+
+def cells(row: Results) -> tuple[str, ...]:
+    """The claim, its radius and the scores of such a row, as text."""
+    scores = {name: f"{row[name]:.4f}" for name in SCORES}
+    if row["sigma"] is None:
+        return "none", "", *(scores | {"miou_worst_case": ""}).values()
+    claim = f"sigma={row['sigma']:g}, n={row['n']}, tau={row['tau']:g}"
+    return claim, radius_text(row["radius"], 3), *scores.values()
+
+
+def together(results: Results, scenes: int) -> str:
+    """How sure a row's certificates are, of one scene and of all."""
+    return (
+        f"n0 = {results['n0']}, alpha = {results['alpha']:g} for each scene, {results['correction']}: a row's "
+        f"certificates hold for all scenes together with probability at least "
+        f"{max(0.0, 1 - scenes * results['alpha']):g}. Each row is a claim of its own."
+    )
+
+
+ABSTENTION = "An abstention counts as wrong. Only the worst-case mIoU is a lower bound under attack."
+
+
+def require_different(what: str, values: Iterable[Any]) -> None:
+    """Refuse values that occur twice."""
+    listed = [*values]
+    if len(set(listed)) < len(listed):
+        raise InputError(f"{what} must all be different, but got {', '.join(map(str, listed))}")
