@@ -195,7 +195,7 @@ class Audit:
 
     @property
     def p_value(self) -> float:
-        """P(Bin(images, rate) >= refuted): how likely so many are, if the claims hold as often as they say."""
+        """P(Bin(inputs, rate) >= refuted): the chance of this many or more, if all claims hold as often as they say."""
         return float(p_values(len(self.findings), self.rate)[self.refuted]) if self.rate < 1 else 1.0
 
     @property

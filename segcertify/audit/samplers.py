@@ -101,7 +101,7 @@ def audit_sampler(
     model : callable, optional
         Also check whether it gives the same labels to the same noisy inputs twice.
     n, n0 : int
-        How many draws to look at, n in whole batches. By default n is 1,000, or 20,000
+        How many draws to check, n in whole batches. By default n is 1,000, or 20,000
         for rotations, of which a draw shows only one or three numbers.
     level : float
         The chance that a right sampler fails any check: each check has its share.

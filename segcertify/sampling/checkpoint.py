@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from segcertify.arrays import Array
+import torch
+
 from segcertify.errors import InputError, require_finite
 from segcertify.sampling.draws import Draws
 from segcertify.sampling.streams import Phase
@@ -31,7 +32,7 @@ class State:
     phase: Phase
     done: int
     batch_size: int
-    arrays: Mapping[str, Array]
+    arrays: Mapping[str, torch.Tensor]
 
 
 class Checkpoint:
@@ -73,7 +74,8 @@ class Checkpoint:
                 )
         try:
             theirs, at_input = header["fingerprint"], header["fingerprint_of"] == "input"
-            state = State(header["phase"], header["done"], header["batch_size"], arrays)
+            tensors = {name: torch.from_numpy(array).to(self._draws.x.device) for name, array in arrays.items()}
+            state = State(header["phase"], header["done"], header["batch_size"], tensors)
         except KeyError as error:
             raise InputError(f"{self._path} is not a complete checkpoint (no {error}): delete it") from None
         ours = self._draws.fingerprint_at_input() if at_input else self._draws.fingerprint
@@ -84,17 +86,17 @@ class Checkpoint:
             )
         return state
 
-    def save_if_due(self, state: Callable[[], State], *, last: bool = False) -> None:
+    def save_if_due(self, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor], *, last: bool = False) -> None:
         """Write the state if it is the last, if ``every`` seconds have passed, or if the process is asked to stop."""
-        stop = self._asked_to_stop()
-        if self._path is None or not (last or stop or time.monotonic() - self._saved >= self._every):
+        late = time.monotonic() - self._saved >= self._every
+        if self._path is None or not (last or late or self._asked_to_stop()):
             return
-        now = state()
         header = {
-            "phase": now.phase, "done": now.done, "batch_size": now.batch_size,
+            "phase": phase, "done": done, "batch_size": self._draws.batch_size,
             "run": self._run, "fingerprint": self._draws.fingerprint, "fingerprint_of": "probe",
         }  # fmt: skip
-        archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=now.arrays)
+        content = {name: array.cpu().numpy() for name, array in arrays.items()}
+        archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=content)
         self._saved = time.monotonic()
-        if stop := stop or self._asked_to_stop():
+        if stop := self._asked_to_stop():
             raise stop

@@ -74,6 +74,10 @@ class Draws:
             yield start, labels
             advance(size)
 
+    def zeros(self, *classes: int) -> torch.Tensor:
+        """Counts to begin with: (*components), or (classes, *components)."""
+        return torch.zeros((*classes, *self.components), dtype=torch.int32, device=self.x.device)
+
     @property
     def fingerprint(self) -> tuple[float, ...]:
         """A few of the model's answers to its probe."""

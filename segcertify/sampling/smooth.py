@@ -17,7 +17,7 @@ from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Gaussian, Noise, require_noise
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint
-from segcertify.sampling.counting import agreement, class_counts, two_passes
+from segcertify.sampling.counting import agreement, class_counts, last, two_passes
 from segcertify.sampling.draws import Draws, Input, require_device, require_input, working_device
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.segmenter import Segmenter, require_ready
@@ -201,7 +201,8 @@ class Smooth:
         """How often each class came up in n draws at x: (classes, *components)."""
         draws = self.draws(x, input_id)
         with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
-            return class_counts(draws, "agree", n, advance=advance).cpu().numpy()
+            batches = draws.batches("agree", 0, n, advance=advance)
+            return last(class_counts(batches, draws.zeros(1))).cpu().numpy()
 
     def agreement(
         self, x: Input, labels: IntArray, *, n: int = 100, input_id: str = "", progress: bool | Advance | None = None
@@ -215,7 +216,8 @@ class Smooth:
             )
         wanted = torch.as_tensor(np.array(labels), device=draws.x.device)
         with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
-            return agreement(draws, wanted, 0, n, advance=advance).cpu().numpy()
+            batches = draws.batches("agree", 0, n, advance=advance)
+            return last(agreement(batches, wanted, draws.zeros())).cpu().numpy()
 
 
 def sample(

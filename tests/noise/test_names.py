@@ -49,7 +49,7 @@ def test_every_family_has_a_name():
         ("gaussian?chanels=1", "did you mean 'channels'"),
         ("gaussian?channels=a", "channels cannot be 'a'"),
         ("gaussian?channels=1,1", "must be different"),
-        ("rotation:w", "axis must be 'x', 'y', 'z' or three numbers, but got 'w'"),
+        ("rotation:w", "axis must be 'x', 'y', 'z' or three numbers, not all 0, but got 'w'"),
         ("rotation:1,1", "axis must be"),
         ("rotation?vectors=0", "vectors must be an integer not less than 1"),
     ],

@@ -50,7 +50,7 @@ def test_out_of_memory_halves_the_batch_and_goes_on():
     assert 4 in sizes
 
 
-def test_out_of_memory_in_the_first_look():
+def test_out_of_memory_in_the_probe():
     """A batch of two does not fit, one does."""
 
     def tight(batch):
@@ -111,7 +111,7 @@ def test_an_interrupted_run_resumes_to_the_same_votes(tmp_path, after):
 @pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("within", [5, 8, 9, 20])
 def test_ctrl_c_loses_no_draw(tmp_path, within):
-    """In batches of 4, with no other state saved: 3 first looks, 5 batches of candidates, 15 more and a check."""
+    """In batches of 4, with no other state saved: 3 of the probe, 5 batches of candidates, 15 more and a check."""
     settings = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "checkpoint": tmp_path / "resume.safetensors"}
     calls = itertools.count(1)
 
@@ -147,7 +147,7 @@ def test_resuming_keeps_the_batch_partition(tmp_path):
         sc.sample(mortal, image(), **settings, batch_size=4)
     sizes[:] = [0] * 9
     sc.sample(mortal, image(), **settings, batch_size=16)
-    assert {*sizes[9:]} == {2, 4}  # probes and one more look have 2
+    assert {*sizes[9:]} == {2, 4}  # probes and checks have 2
 
 
 def test_models_that_resume_or_merge_must_be_the_same(tmp_path):

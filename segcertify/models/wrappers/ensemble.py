@@ -84,6 +84,10 @@ class Ensemble(nn.Module):
         size = [min(sides) for sides in zip(logits[0].shape[2:], batch.shape[2:], strict=True)]
         return torch.stack([_resized(each, size) for each in logits]).mean(0)
 
+    def extra_repr(self) -> str:
+        """The views."""
+        return f"views={self.views}"
+
     def identity(self) -> dict[str, Any]:
         """What decides its answers, beside the members."""
         return {"views": [[view.scale, view.mirrored] for view in self.views]}

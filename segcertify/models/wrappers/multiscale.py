@@ -122,6 +122,11 @@ class MultiScale(nn.Module):
             return _one_scale(self._log_scores(batch, self.scales[0], seeds), size)
         return reduce(torch.logaddexp, (_resize_exp(self._log_scores(batch, s, seeds), size) for s in self.scales))
 
+    def extra_repr(self) -> str:
+        """How the scores are combined."""
+        shown = f"scales={self.scales}, flip={self.flip}, tile={self.tile}"
+        return f"{shown}, combine={self.combine!r}, stride={self.stride}"
+
     def identity(self) -> dict[str, Any]:
         """How the scores are combined."""
         return {name: getattr(self, name) for name in ("scales", "flip", "tile", "combine", "stride")}

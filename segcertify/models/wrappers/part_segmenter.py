@@ -72,6 +72,10 @@ class PartSegmenter(nn.Module):
         scores[:, list(CATEGORIES[self.category])] = own
         return scores
 
+    def extra_repr(self) -> str:
+        """The category and the number of runs."""
+        return f"category={self.category!r}, runs={self.runs}"
+
     def identity(self) -> dict[str, Any]:
         """What decides its answers, beside the network."""
         return {"category": self.category, "runs": self.runs}
