@@ -82,13 +82,7 @@ def radius_map(votes: Votes, *, alpha: float, norm: str | None = None) -> FloatA
 
 
 def radius_table(
-    noise: Noise,
-    *,
-    n: int,
-    N: int,
-    alpha: float,
-    norm: str | None = None,
-    input_shape: tuple[int, ...] | None = None,
+    noise: Noise, *, n: int, N: int, alpha: float, norm: str | None = None, input_shape: tuple[int, ...] | None = None
 ) -> FloatArray:
     """The radius that k of n agreeing draws prove, among N tested components, k = 0 .. n: (n + 1,).
 

@@ -54,11 +54,7 @@ def test_votes_do_not_depend_on_the_batch_size(noise, shape, batch_size):
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("noise", "law"),
-    [
-        (sc.Gaussian(0.25), norm(0, 0.25)),
-        (sc.Laplace(0.25), laplace(0, 0.25)),
-        (sc.Uniform(0.25), uniform(-0.25, 0.5)),
-    ],
+    [(sc.Gaussian(0.25), norm(0, 0.25)), (sc.Laplace(0.25), laplace(0, 0.25)), (sc.Uniform(0.25), uniform(-0.25, 0.5))],
 )
 def test_the_law_is_that_of_the_cpu(noise, law):
     """Kolmogorov-Smirnov on 200,000 numbers and pairwise correlation; false alarms 2e-6."""

@@ -76,8 +76,7 @@ def test_with_option_comes_back(text, value):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("true", True), ("False", False), ("3", 3), ("-2.5", -2.5), ("1e3", 1000.0), ("a", "a")],
+    ("text", "value"), [("true", True), ("False", False), ("3", 3), ("-2.5", -2.5), ("1e3", 1000.0), ("a", "a")]
 )
 def test_plain(text, value):
     assert literal(text) == value

@@ -215,11 +215,7 @@ class Audit:
 
 
 def audit_many(
-    model: Segmenter,
-    pairs: Sequence[tuple[Input, Certificate]],
-    *,
-    seed: int = 0,
-    **options: Unpack[Options],
+    model: Segmenter, pairs: Sequence[tuple[Input, Certificate]], *, seed: int = 0, **options: Unpack[Options]
 ) -> Audit:
     """`audit_certificate` for every input and its certificate, and how many refuted ones chance would explain.
 

@@ -122,9 +122,7 @@ def _note_idle(claims: list[Setting], corrections: list[str], *, alpha: float, N
                 console.print(f"[yellow]note:[/] all will abstain: {escape(str(error))}", soft_wrap=True)
 
 
-def report(
-    run: Annotated[Path, typer.Argument(help="The folder of an evaluation.")],
-) -> None:
+def report(run: Annotated[Path, typer.Argument(help="The folder of an evaluation.")]) -> None:
     """Tables (Markdown, LaTeX, CSV) and figures of an evaluation, finished or not."""
     from segcertify.report.files import write_report
     from segcertify.report.run import Run
@@ -138,12 +136,7 @@ def report(
 
 
 def _attacker(
-    loss: str | None,
-    *,
-    radii: list[float] | None,
-    steps: int | None,
-    restarts: int | None,
-    smoothed: int | None,
+    loss: str | None, *, radii: list[float] | None, steps: int | None, restarts: int | None, smoothed: int | None
 ) -> AttackSettings | None:
     """The attacker that the options describe; None where there is none."""
     from segcertify.evaluation import AttackSettings

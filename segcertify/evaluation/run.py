@@ -168,11 +168,7 @@ class _Evaluation:
         kind = scene.category, sigma
         if kind not in self.smoothed:  # a smoothed model probes its network once for each shape of inputs
             self.smoothed[kind] = Smooth(
-                model,
-                self.noises[sigma],
-                seed=self.configuration.seed,
-                batch_size=self.batch_size,
-                device=self.device,
+                model, self.noises[sigma], seed=self.configuration.seed, batch_size=self.batch_size, device=self.device
             )
         return self.smoothed[kind].votes(
             scene.x,

@@ -12,13 +12,7 @@ from matplotlib.lines import Line2D
 
 from segcertify.arrays import Array, IntArray
 from segcertify.certificate import radius_text
-from segcertify.figures.image import (
-    add_legend,
-    as_rgb,
-    class_colours,
-    panel_figure,
-    swatches,
-)
+from segcertify.figures.image import add_legend, as_rgb, class_colours, panel_figure, swatches
 from segcertify.figures.palette import TINT, Colours, tinted
 
 if TYPE_CHECKING:

@@ -11,15 +11,7 @@ from segcertify.errors import InputError
 from segcertify.noise import parse
 from segcertify.records import Record, RunFolder
 from segcertify.report.attacked import AttackedRow, attacked_rows, attacked_table
-from segcertify.report.summary import (
-    Curve,
-    Row,
-    category_table,
-    class_table,
-    radius_curves,
-    results_table,
-    summarize,
-)
+from segcertify.report.summary import Curve, Row, category_table, class_table, radius_curves, results_table, summarize
 from segcertify.report.table import Table
 
 

@@ -45,13 +45,7 @@ class Draws:
         return tuple(self.x.shape)
 
     def batches(
-        self,
-        phase: Phase,
-        start: int,
-        stop: int,
-        *,
-        ends: Sequence[int] = (),
-        advance: Advance = lambda step: None,
+        self, phase: Phase, start: int, stop: int, *, ends: Sequence[int] = (), advance: Advance = lambda step: None
     ) -> Iterator[tuple[int, torch.Tensor]]:
         """Label maps (B, *components) of draws start .. stop - 1, and the index after each batch.
 

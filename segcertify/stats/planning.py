@@ -132,15 +132,7 @@ def _tolerated(N: int, tau: float, alpha: float, chosen: Procedure, n: int) -> i
 
 
 def _expected_fraction(
-    N: int,
-    tau: float,
-    *,
-    alpha: float,
-    chosen: Procedure,
-    n: int,
-    p: float | FloatArray,
-    seed: int,
-    runs: int = 64,
+    N: int, tau: float, *, alpha: float, chosen: Procedure, n: int, p: float | FloatArray, seed: int, runs: int = 64
 ) -> float:
     """Mean certified fraction over simulated runs with independent components."""
     probability = np.atleast_1d(np.asarray(p, float)).ravel()

@@ -45,15 +45,9 @@ def test_bad_specs(spec, message):
             r"unknown option 'normal' in .*: did you mean 'normals'\? Use split=NAME .*, category=NAME,NAME,\.\.\., "
             r"normals=true \(or false\), points=NUMBER \(or all\) or available=true \(or false\)$",
         ),
-        (
-            "clouds:here?available=true",
-            r"unknown option 'available' in .*normals=true .* or points=NUMBER \(or all\)$",
-        ),
+        ("clouds:here?available=true", r"unknown option 'available' in .*normals=true .* or points=NUMBER \(or all\)$"),
         ("camvid:here?normals=true", r"unknown option 'normals' in .* or without=GLOB,GLOB,\.\.\.$"),
-        (
-            "shapenet:here?normals=yes",
-            r"normals cannot be 'yes' in '.*normals=yes': write normals=true \(or false\)$",
-        ),
+        ("shapenet:here?normals=yes", r"normals cannot be 'yes' in '.*normals=yes': write normals=true \(or false\)$"),
         ("shapenet:here?points=many", r"points cannot be 'many' in .*: write points=NUMBER \(or all\)"),
         ("shapenet:here?points=1.5", r"points cannot be '1.5'"),
         ("shapenet:here?category", r"category has no value in .*: write category=NAME,NAME,\.\.\., or leave it out"),

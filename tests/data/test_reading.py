@@ -96,11 +96,7 @@ def test_what_is_refused(tmp_path):
         ("a.npy", {"short_side": 5}, "only images are resized, but .*a.npy holds an array: leave"),
         ("a.png", {"short_side": 0}, "short_side must be an integer not less than 1, but got 0"),
         ("a.txt", {"label": tmp_path / "label.png"}, "label is for images, but .*a.txt is a cloud"),
-        (
-            "a.png",
-            {"label": tmp_path / "label.png", "classes": 3},
-            r"pixel \(0, 0\), holds the value 3, which",
-        ),
+        ("a.png", {"label": tmp_path / "label.png", "classes": 3}, r"pixel \(0, 0\), holds the value 3, which"),
         ("a.png", {"label": tmp_path / "small.png"}, "small.png is 4 x 7 pixels, but .*a.png is 5 x 7: a label needs"),
         ("a.npy", {"label": tmp_path / "small.png"}, "small.png is 4 x 7 pixels, but .*a.npy is 5 x 7"),
     ]:

@@ -107,13 +107,7 @@ def folder(root, size=(9, 12)):
     return root
 
 
-IMAGES = {
-    "cityscapes": cityscapes,
-    "pascal-context": pascal_context,
-    "camvid": camvid,
-    "pets": pets,
-    "folder": folder,
-}
+IMAGES = {"cityscapes": cityscapes, "pascal-context": pascal_context, "camvid": camvid, "pets": pets, "folder": folder}
 
 SYNSETS = {
     "Airplane": "02691156", "Bag": "02773838", "Cap": "02954340", "Car": "02958343", "Chair": "03001627",

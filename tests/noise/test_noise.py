@@ -104,11 +104,7 @@ def test_known_radii():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
     ("noise", "law"),
-    [
-        (Gaussian(0.25), norm(0, 0.25)),
-        (Laplace(0.3), laplace(0, 0.3)),
-        (Uniform(0.5), uniform(-0.5, 1)),
-    ],
+    [(Gaussian(0.25), norm(0, 0.25)), (Laplace(0.3), laplace(0, 0.3)), (Uniform(0.5), uniform(-0.5, 1))],
     ids=["gaussian", "laplace", "uniform"],
 )
 def test_additive_noise_follows_its_law(noise, law, dtype):

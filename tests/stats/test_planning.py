@@ -13,11 +13,7 @@ from segcertify.stats.planning import certifiable
 
 @pytest.mark.parametrize(
     ("N", "expected"),
-    [
-        (2048, (51, 138, 284, 1446)),
-        (480 * 480, (67, 183, 376, 1916)),
-        (1024 * 2048, (75, 204, 419, 2136)),
-    ],
+    [(2048, (51, 138, 284, 1446)), (480 * 480, (67, 183, 376, 1916)), (1024 * 2048, (75, 204, 419, 2136))],
 )
 def test_smallest_n(N, expected):
     """ceil(ln(alpha / N) / ln(tau)) at alpha = 0.001: all draws must agree."""

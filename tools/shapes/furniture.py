@@ -6,18 +6,7 @@ import numpy as np
 
 from segcertify.metrics.shapenet import CATEGORIES
 from tools.shapes.assembly import Piece, arc, cushion, four, off, pair, rod
-from tools.shapes.surfaces import (
-    Surface,
-    box,
-    cylinder,
-    extruded,
-    frustum,
-    loft,
-    placed,
-    revolved,
-    rounded,
-    tube,
-)
+from tools.shapes.surfaces import Surface, box, cylinder, extruded, frustum, loft, placed, revolved, rounded, tube
 
 BACK, SEAT, LEG, ARM = CATEGORIES["Chair"]
 TOP, STAND, DRAWER = CATEGORIES["Table"]

@@ -7,18 +7,7 @@ import numpy as np
 from segcertify.arrays import FloatArray
 from segcertify.metrics.shapenet import CATEGORIES
 from tools.shapes.assembly import Piece, bow, cushion, off, one_of, pair, rod
-from tools.shapes.surfaces import (
-    Numbers,
-    Surface,
-    box,
-    cylinder,
-    extruded,
-    loft,
-    placed,
-    revolved,
-    rounded,
-    tube,
-)
+from tools.shapes.surfaces import Numbers, Surface, box, cylinder, extruded, loft, placed, revolved, rounded, tube
 
 HEAD, NECK, BODY = CATEGORIES["Guitar"]
 BLADE, HANDLE = CATEGORIES["Knife"]

@@ -7,18 +7,7 @@ import numpy as np
 from segcertify.arrays import FloatArray
 from segcertify.metrics.shapenet import CATEGORIES
 from tools.shapes.assembly import Piece, arc, bow, cushion, off, one_of, pair, rod, sheet
-from tools.shapes.surfaces import (
-    Numbers,
-    Surface,
-    box,
-    cylinder,
-    ellipsoid,
-    loft,
-    placed,
-    revolved,
-    rounded,
-    tube,
-)
+from tools.shapes.surfaces import Numbers, Surface, box, cylinder, ellipsoid, loft, placed, revolved, rounded, tube
 
 BASE, SHADE, BRACKET, STEM = CATEGORIES["Lamp"]
 KEYBOARD, SCREEN = CATEGORIES["Laptop"]

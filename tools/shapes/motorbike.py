@@ -9,18 +9,7 @@ import numpy as np
 from segcertify.arrays import FloatArray
 from segcertify.metrics.shapenet import CATEGORIES
 from tools.shapes.assembly import Piece, arc, cushion, off, pair, rod, sheet
-from tools.shapes.surfaces import (
-    box,
-    cylinder,
-    ellipsoid,
-    extruded,
-    loft,
-    placed,
-    revolved,
-    rounded,
-    torus,
-    tube,
-)
+from tools.shapes.surfaces import box, cylinder, ellipsoid, extruded, loft, placed, revolved, rounded, torus, tube
 
 TANK, SADDLE, TYRE, BAR, LIGHT, FRAME = CATEGORIES["Motorbike"]
 

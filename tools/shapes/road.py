@@ -8,17 +8,7 @@ import numpy as np
 
 from segcertify.metrics.shapenet import CATEGORIES
 from tools.shapes.assembly import NOTHING, Piece, cushion, four, off, pair
-from tools.shapes.surfaces import (
-    Surface,
-    box,
-    cylinder,
-    ellipsoid,
-    loft,
-    normals,
-    placed,
-    revolved,
-    rounded,
-)
+from tools.shapes.surfaces import Surface, box, cylinder, ellipsoid, loft, normals, placed, revolved, rounded
 
 ROOF, HOOD, WHEEL, BODY = CATEGORIES["Car"]
 ROLL, DECK, TRUCK = CATEGORIES["Skateboard"]

@@ -6,18 +6,7 @@ import numpy as np
 
 from segcertify.metrics.shapenet import CATEGORIES
 from tools.shapes.assembly import Piece, arc, off, one_of, pair, rod, sheet
-from tools.shapes.surfaces import (
-    Surface,
-    box,
-    cylinder,
-    ellipsoid,
-    loft,
-    placed,
-    revolved,
-    rounded,
-    torus,
-    tube,
-)
+from tools.shapes.surfaces import Surface, box, cylinder, ellipsoid, loft, placed, revolved, rounded, torus, tube
 
 CROWN, VISOR = CATEGORIES["Cap"]
 EARCUP, BAND, WIRE = CATEGORIES["Earphone"]

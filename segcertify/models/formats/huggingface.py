@@ -27,11 +27,7 @@ GIVE = "give the normalisation, for example ?mean=0.485,0.456,0.406&std=0.229,0.
 
 
 def load_huggingface(
-    target: str,
-    *,
-    revision: str | None = None,
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
+    target: str, *, revision: str | None = None, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
 ) -> Adapted:
     """The model in a folder, or of a hub id such as ``nvidia/segformer-b0-finetuned-cityscapes-1024-1024``.
 
