@@ -11,11 +11,11 @@ from segcertify.arrays import Array, IntArray
 from segcertify.attacks.balls import L2
 from segcertify.attacks.projected_gradient import pgd
 from segcertify.attacks.smoothed import Recount, attack_smoothed, recount
-from segcertify.certificate import Certificate
+from segcertify.certificate import Certificate, radius_text
 from segcertify.errors import InputError, require_positive
 from segcertify.progress import Advance
 from segcertify.records.settings import smoothed_steps
-from segcertify.sampling.segmenter import Segmenter, base_labels
+from segcertify.sampling.segmenter import Segmenter, base_labels, is_random, raw_output, to_model_dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,28 @@ class Comparison:
             "robust base model": self.robust,
             "smoothed model": self.smoothed,
         }
+
+    @property
+    def verdict(self) -> str:
+        """What the smoothed model's fresh draws at the three inputs say of the certificate."""
+        counts, certificate = [each.smoothed for each in self.attacks.values()], self.certificate
+        moved, refuted = max(each.moved for each in counts), max(each.refuted for each in counts)
+        if self.radius > certificate.radius:
+            proved = radius_text(certificate.radius, 4)
+            return f"The attacks went beyond the certified radius of {proved}: there nothing is promised."
+        if not certificate.certified:
+            return "Nothing is certified: there was nothing to attack in the smoothed model."
+        if not moved:
+            return "No certified pixel of the smoothed model moved, under any of the three attacks."
+        if not refuted:
+            return (
+                f"Up to {moved:,} certified pixels had another majority, none significantly: their probability may be "
+                "close to 1/2. Use a larger n to tell."
+            )
+        return (
+            f"Up to {refuted:,} certified pixels moved significantly. The chance of that is at most "
+            f"{(1 + len(counts)) * certificate.alpha:g}: please report it."
+        )
 
 
 def compare(
@@ -101,6 +123,24 @@ def compare(
         ).x[0]  # fmt: skip
     votes, clean = again(found), again(x)
     return Comparison(*before, Attacked(found.cpu().numpy(), clean.labels, votes.labels, votes), certificate, radius)
+
+
+def require_comparable(robust: Segmenter, non_robust: Segmenter, x: torch.Tensor) -> int:
+    """The number of classes of two models, which must be the same. Raises `InputError` if one cannot be attacked."""
+    classes, others = (_classes(model, x) for model in (robust, non_robust))
+    if classes != others:
+        raise InputError(f"the robust model has {classes} classes and the non-robust {others}: use two with the same")
+    return classes
+
+
+def _classes(model: Segmenter, x: torch.Tensor) -> int:
+    try:
+        output = raw_output(model, to_model_dtype(model, x[None]), [0] if is_random(model) else None)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise InputError(f"the model failed on this image, {type(error).__name__}: {error}") from error
+    if not output.is_floating_point() or output.ndim < 2:
+        raise InputError(f"an attack follows gradients and needs logits, but the model gave {output.dtype}")
+    return output.shape[1]
 
 
 def attack_base(

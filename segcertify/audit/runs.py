@@ -18,6 +18,7 @@ from segcertify.models.identity import same_identity
 from segcertify.records import RunFolder, Setting
 from segcertify.sampling.draws import input_digest
 from segcertify.sampling.segmenter import Segmenter, for_category
+from segcertify.stats.correction import K_FWER
 from segcertify.votes import Votes
 
 
@@ -61,7 +62,11 @@ def audit_run(
         if votes.input_digest != input_digest(torch.from_numpy(scene.x)):
             raise InputError(f"scene {scene.id!r} is not the input that {run} certified: give the same data")
         certificate = certify_votes(
-            votes.at(setting.n), tau=setting.tau, alpha=configuration["alpha"], correction=correction
+            votes.at(setting.n),
+            tau=setting.tau,
+            alpha=configuration["alpha"],
+            correction=correction,
+            k=configuration["k"] if correction == K_FWER else None,
         )
         own = for_category(model, scene.category)
         findings.append(audit_certificate(own, scene.x, certificate, seed=seed, **options))

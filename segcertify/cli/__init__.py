@@ -1,4 +1,4 @@
-"""The command line: parses, turns names into objects, calls one function, prints."""
+"""The command line: each command parses, turns names into objects, calls one function, prints."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 import segcertify
-from segcertify.cli import attack, audit, reproduce, sets, single, train
-from segcertify.cli.printing import escape
+from segcertify.cli import attack, audit, certify, demo, evaluate, join, plan, report, reproduce, train
+from segcertify.cli.printing import escape, notes
 from segcertify.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (
-    single.demo,
-    single.certify,
-    single.plan,
+    demo.demo,
+    certify.certify,
+    plan.plan,
     attack.attack,
     audit.audit,
-    sets.evaluate,
-    sets.report,
+    evaluate.evaluate,
+    report.report,
     train.train,
-    train.join,
+    join.join,
 ):
     app.command()(command)
 app.add_typer(reproduce.app, name="reproduce")
@@ -34,7 +33,7 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
+        notes.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(2)
 
 

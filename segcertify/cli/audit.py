@@ -1,21 +1,43 @@
-"""The command that audits: a certificate, an evaluation, or the sampler."""
+"""`segcertify audit`: attempts to refute a certificate, an evaluation's certificates, or the sampler."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from segcertify.certificate import Certificate
-from segcertify.cli.options import BatchSize, Device, Limit, Precision, Seed, ShortSide, chosen_device, ready_model
-from segcertify.cli.printing import console, escape, print_table
-from segcertify.cli.sets import parse_setting
+from segcertify.cli.options import (
+    BatchSize,
+    Copies,
+    Correction,
+    Data,
+    Device,
+    Draws,
+    Every,
+    Json,
+    Limit,
+    Model,
+    Precision,
+    Quiet,
+    Restarts,
+    Seed,
+    Setting,
+    ShortSide,
+    Steps,
+    chosen_device,
+    chosen_scenes,
+    claim_of,
+    ready_model,
+)
+from segcertify.cli.printing import Printer
 from segcertify.errors import InputError
 from segcertify.noise import EXAMPLES, Noise
 
 if TYPE_CHECKING:
+    from segcertify.arrays import Array
     from segcertify.audit import Audit, Finding, SamplerFinding
     from segcertify.audit.certificates import Options
     from segcertify.report.table import Table
@@ -26,114 +48,130 @@ def audit(
     claim: Annotated[
         Path | None, typer.Argument(help="A certificate's file, or the folder of an evaluation that kept its votes.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The spec of the model that was certified.")] = None,
+    model: Model[str | None] = None,
     input: Annotated[Path | None, typer.Option(help="The input that was certified.")] = None,
-    short_side: ShortSide = None,
-    data: Annotated[str | None, typer.Option(help="The spec of the data set that was evaluated.")] = None,
-    setting: Annotated[
-        str | None, typer.Option(help="Which sigma,n,tau of an evaluation; its first by default.")
-    ] = None,
-    correction: Annotated[
-        str | None, typer.Option(help="Which correction of an evaluation; its first by default.")
-    ] = None,
-    limit: Limit = None,
+    data: Data[str | None] = None,
+    setting: Setting[str | None] = None,
     sampler: Annotated[
         bool,
         typer.Option(
             "--sampler",
-            help="Audit the sampler instead, on the device: of the certificate's noise, else all five. With --model "
-            "and --input also whether the model gives the same labels twice.",
+            help="Audit the sampler instead, on the device: of the certificate's noise, else of every noise. With "
+            "--model and --input also whether the model gives the same labels twice.",
         ),
     ] = False,
-    n: Annotated[int, typer.Option("--n", help="Fresh draws at every perturbed input.")] = 1000,
-    steps: Annotated[int, typer.Option(help="Steps of the attacks; 0 for models without gradients.")] = 20,
-    draws: Annotated[int, typer.Option(help="Noisy copies a step, in attacks on the smoothed model.")] = 8,
-    restarts: Annotated[int, typer.Option(help="Random starts of every attack.")] = 1,
+    n: Draws[int] = 1000,
     level: Annotated[float, typer.Option(help="The chance that the audit refutes a true certificate.")] = 1e-6,
     seed: Seed = 0,
+    correction: Correction[str | None] = None,
+    short_side: ShortSide = None,
+    every: Every[int] = 1,
+    limit: Limit = None,
+    steps: Steps[int] = 20,
+    restarts: Restarts[int] = 1,
+    copies: Copies = 8,
     batch_size: BatchSize = None,
     device: Device = None,
     precision: Precision = "fp32",
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Try to refute certificates: fresh draws at the strongest perturbations found. Exit code 1 if any is refuted."""
+    """Try to refute certificates with fresh draws at the strongest perturbations found. Exit code 1 if one is refuted.
+
+    --setting and --correction choose one of an evaluation's claims, by default its first. --steps 0 leaves the attacks
+    out, for models without gradients.
+    """
     import torch
 
     from segcertify.audit import audit_certificate, audit_run
     from segcertify.cli.inputs import read
-    from segcertify.data import load
 
+    printer = Printer(json, quiet)
     run = claim if claim is not None and claim.is_dir() else None
     certificate = Certificate.load(claim) if claim is not None and run is None else None
     device = chosen_device(device)
     if sampler:
-        noises = EXAMPLES if certificate is None else (certificate.noise,)
-        asked = None if model is None else ready_model(model, device, precision=precision)
-        _audit_sampler(noises, asked, input, level=level, seed=seed, device=device)
+        noises = None if certificate is None else [certificate.noise]
+        segmenter = None if model is None else ready_model(model, device, precision=precision)
+        if segmenter is not None and input is None:
+            raise InputError("to compare a model's labels, give an input for it: --input FILE")
+        x = None if input is None else read(input, segmenter, short_side=short_side).x
+        _audit_sampler(noises, segmenter, x, printer=printer, level=level, seed=seed, device=device)
         return
     options: Options = {
         "n": n,
-        "draws": draws,
+        "draws": copies,
         "steps": steps,
         "restarts": restarts,
         "level": level,
         "batch_size": batch_size,
         "device": device,
+        "progress": printer.progress,
     }
     found: Finding | Audit
+    values: dict[str, Any] = {}
     if certificate is not None and model is not None and input is not None:
         segmenter = ready_model(model, device, precision=precision)
-        found = audit_certificate(
-            segmenter,
-            torch.from_numpy(read(input, segmenter, short_side=short_side).x),
-            certificate,
-            seed=seed,
-            **options,
-        )
-        console.print(escape(certificate.claim))
-        print_table(_perturbed(found))
+        x = read(input, segmenter, short_side=short_side).x
+        found = audit_certificate(segmenter, torch.from_numpy(x), certificate, seed=seed, **options)
+        table = _perturbed(found)
+        printer.say(certificate.claim)
+        printer.table(table)
+        values = {"claim": certificate.claim, "tests": found.tests, "perturbed": table}
     elif run is not None and model is not None and data is not None:
-        scenes = load(data) if short_side is None else load(data).resized(short_side)
         found = audit_run(
             ready_model(model, device),  # in the precision of the run
-            scenes if limit is None else scenes.limit(limit),
+            chosen_scenes(data, every=every, limit=limit, short_side=short_side),
             run,
-            setting=None if setting is None else parse_setting(setting),
+            setting=None if setting is None else claim_of(setting),
             correction=correction,
             seed=seed,
             **options,
         )
+        values = {"inputs": len(found.findings), "p_value": found.p_value}
     else:
         raise InputError(
             "give a certificate's file with the --model and the --input it is about, an evaluation's folder with "
             "--model and --data, or --sampler"
         )
-    console.print(escape(found.verdict))
+    printer.say(found.verdict)
+    printer.result(verdict=found.verdict, refuted=found.refuted, **values)
     if found.refuted:
         raise typer.Exit(1)
 
 
 def _audit_sampler(
-    noises: Sequence[Noise], model: Segmenter | None, input: Path | None, *, level: float, seed: int, device: str
+    noises: Sequence[Noise] | None,
+    model: Segmenter | None,
+    x: Array | None,
+    *,
+    printer: Printer,
+    level: float,
+    seed: int,
+    device: str,
 ) -> None:
+    """Audit the draws of some noises, by default of all that fit the input."""
     import torch
 
     from segcertify.audit import audit_sampler
-    from segcertify.cli.inputs import read
 
-    if model is not None and input is None:
-        raise InputError("to ask a model twice, give an input for it: --input FILE")
-    x = None if input is None else torch.from_numpy(read(input, model).x)
-    if x is not None and len(noises) > 1:
-        noises = [noise for noise in noises if _fits(noise, x.shape)]  # images do not turn
-    findings = [audit_sampler(None, noise, x=x, model=model, level=level, seed=seed, device=device) for noise in noises]
-    for finding in findings:
-        print_table(_checks(finding))
-    if any(finding.failed for finding in findings):
+    if noises is None:
+        noises = [noise for noise in EXAMPLES if x is None or _fits(noise, x.shape)]
+    tensor = None if x is None else torch.from_numpy(x)
+    findings = [
+        audit_sampler(None, noise, x=tensor, model=model, level=level, seed=seed, device=device) for noise in noises
+    ]
+    tables = {str(finding.noise): _checks(finding) for finding in findings}
+    for table in tables.values():
+        printer.table(table)
+    failed = any(finding.failed for finding in findings)
+    printer.result(failed=failed, noises=tables)
+    if failed:
         raise typer.Exit(1)
 
 
 def _fits(noise: Noise, shape: tuple[int, ...]) -> bool:
-    """Whether a noise can go on inputs of this shape."""
+    """Whether a noise can go on inputs of this shape: images are not rotated."""
     try:
         noise.check(shape)
     except InputError:

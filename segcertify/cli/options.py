@@ -1,48 +1,208 @@
-"""Options that several commands share, and what they become."""
+"""The options that several commands share, each defined once, and the objects that their values become.
+
+An option whose type differs between commands is a generic alias: ``Sigma[float]`` where it is needed,
+``Sigma[float | None]`` where it may be left out, ``Sigma[list[float]]`` where it may be repeated.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from segcertify.errors import InputError
+from segcertify import specs
+from segcertify.errors import InputError, require_integer, unknown
 
 if TYPE_CHECKING:
+    from segcertify.data import DataSet
+    from segcertify.records import Setting as Claim
     from segcertify.sampling.segmenter import Segmenter
 
-Tau = Annotated[float, typer.Option(help="Threshold in [0.5, 1) on a label's probability; sets the radius.")]
-Alpha = Annotated[float, typer.Option(help="Allowed probability of any false certificate.")]
-CorrectionName = Annotated[str, typer.Option(help="holm, bonferroni, k-fwer, bh or by.")]
-Budget = Annotated[int | None, typer.Option("--b", help="Error budget for k-fwer (k = b + 1).")]
-Candidates = Annotated[int, typer.Option("--n0", help="Draws that choose the candidates.")]
-Seed = Annotated[int, typer.Option(help="Fixes all noise.")]
+T = TypeVar("T")
+
+CLAIM, INPUT, ATTACK, MACHINE, OUTPUT = "Claim", "Input", "Attack", "Machine", "Output"
+"""The groups of options that `--help` shows after the main ones."""
+
 Model = Annotated[
-    str,
+    T,
     typer.Option(
-        help="A model's spec: pets, camvid, parts, trained:FILE, hrnet:FILE, hf:NAME, python:module:factory, ..."
+        "--model",
+        help="Spec of the model: pets, camvid, parts, trained:FILE, hrnet:FILE, hf:NAME, python:module:factory, ...",
     ),
 ]
+NonRobust = Annotated[T, typer.Option("--non-robust", help="Spec of a model that was trained without noise.")]
 Data = Annotated[
-    str,
+    T,
     typer.Option(
-        help="A data set's spec: camvid:FOLDER, folder:FOLDER?split=train+val, "
-        "'camvid:FOLDER?split=train&without=0006R0*' (or only=...; mind the quotes), ..."
+        "--data",
+        help="Spec of the data set: camvid:FOLDER, 'folder:FOLDER?split=train+val', "
+        "'camvid:FOLDER?split=train&without=0006R0*', ... Mind the quotes.",
     ),
 ]
-BatchSize = Annotated[int | None, typer.Option(help="Found automatically by default.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...; CUDA where there is one by default.")]
-Precision = Annotated[str, typer.Option(help="fp32, bf16 or fp16 (autocast) for the network; noise stays in fp32.")]
-ShortSide = Annotated[int | None, typer.Option(help="Resize images to this many pixels on their shorter side.")]
-Every = Annotated[int, typer.Option(help="Take every k-th scene.")]
-Limit = Annotated[int | None, typer.Option(help="Take at most so many scenes.")]
+Noise = Annotated[
+    T,
+    typer.Option(
+        "--noise",
+        help="gaussian, laplace, uniform, rotation, rotation:z, rotation:1,1,0, "
+        "or 'gaussian?channels=0,1,2&axis=1' for noise on some channels only.",
+    ),
+]
+Sigma = Annotated[
+    T, typer.Option("--sigma", help="Scale of the noise, in the input's units (b for laplace, lambda for uniform).")
+]
+Draws = Annotated[T, typer.Option("--n", help="Draws of fresh noise that test the labels.")]
+Tau = Annotated[
+    T,
+    typer.Option("--tau", help="A certified label's probability exceeds this threshold in [0.5, 1): sets the radius."),
+]
+Setting = Annotated[
+    T, typer.Option("--setting", help="A claim as sigma=0.25,n=100,tau=0.75, with its names in any order.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Fixes everything random.")]
+
+Candidates = Annotated[int, typer.Option("--n0", help="Draws that choose the labels to test.", rich_help_panel=CLAIM)]
+Alpha = Annotated[
+    float, typer.Option("--alpha", help="Allowed probability of any false certificate.", rich_help_panel=CLAIM)
+]
+Correction = Annotated[
+    T, typer.Option("--correction", help="holm, bonferroni, k-fwer (with --k or --b), bh or by.", rich_help_panel=CLAIM)
+]
+ErrorCount = Annotated[
+    int | None,
+    typer.Option("--k", help="For k-fwer: fewer than k certified labels may be false.", rich_help_panel=CLAIM),
+]
+ErrorBudget = Annotated[
+    int | None,
+    typer.Option("--b", help="For k-fwer: at most b certified labels may be false (k = b + 1).", rich_help_panel=CLAIM),
+]
+Norm = Annotated[
+    str | None,
+    typer.Option("--norm", help="linf, for gaussian noise; by default the noise's own norm.", rich_help_panel=CLAIM),
+]
+
+ShortSide = Annotated[
+    int | None,
+    typer.Option("--short-side", help="Resize images to this many pixels on the short side.", rich_help_panel=INPUT),
+]
+Label = Annotated[
+    Path | None,
+    typer.Option("--label", help="Ground truth of an image: a PNG of class numbers.", rich_help_panel=INPUT),
+]
+Ignore = Annotated[
+    int, typer.Option("--ignore", help="The number that stands for no ground truth.", rich_help_panel=INPUT)
+]
+Every = Annotated[T, typer.Option("--every", help="Take every k-th scene of the data set.", rich_help_panel=INPUT)]
+Limit = Annotated[int | None, typer.Option("--limit", help="Take at most this many scenes.", rich_help_panel=INPUT)]
+
+Radius = Annotated[
+    T,
+    typer.Option(
+        "--radius",
+        help="A radius to attack within, in the norm of the noise (rotations: an angle); by default the certified.",
+        rich_help_panel=ATTACK,
+    ),
+]
+Steps = Annotated[
+    T,
+    typer.Option(
+        "--steps",
+        help="Steps of an attack; attack and evaluate take a fifth of them on the smoothed model.",
+        rich_help_panel=ATTACK,
+    ),
+]
+Restarts = Annotated[T, typer.Option("--restarts", help="Random starts of an attack.", rich_help_panel=ATTACK)]
+Loss = Annotated[
+    T,
+    typer.Option(
+        "--loss", help="What an attack raises: cross-entropy (the paper's), segpgd or cospgd.", rich_help_panel=ATTACK
+    ),
+]
+Copies = Annotated[
+    int,
+    typer.Option("--copies", help="Noisy copies in each gradient step on the smoothed model.", rich_help_panel=ATTACK),
+]
+
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size",
+        help="Inputs in one pass of the network; found automatically by default.",
+        rich_help_panel=MACHINE,
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", help="cpu, cuda, cuda:1, ...; by default CUDA if there is one.", rich_help_panel=MACHINE),
+]
+Precision = Annotated[
+    str,
+    typer.Option(
+        "--precision",
+        help="fp32, bf16 or fp16 (autocast) for the network; noise stays in fp32.",
+        rich_help_panel=MACHINE,
+    ),
+]
+
+Out = Annotated[
+    T, typer.Option("--out", help="Where the results go: a folder, for join a file.", rich_help_panel=OUTPUT)
+]
+Half = Annotated[bool, typer.Option("--half", help="Write the weights in half precision.", rich_help_panel=OUTPUT)]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object, and all else on standard error.", rich_help_panel=OUTPUT)
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", help="Print only the result: no progress, no notes.", rich_help_panel=OUTPUT)
+]
+
+
+SETTING = {"sigma": float, "n": int, "tau": float}
+
+
+def claims_of(settings: list[str] | None, *, sigma: float | None, n: int | None, tau: float | None) -> list[Claim]:
+    """The claims of an evaluation: several ``settings``, or one claim in three options."""
+    from segcertify.records import Setting
+
+    if settings and (sigma, n, tau) != (None, None, None):
+        raise InputError("--sigma, --n and --tau make one claim, --setting makes several: use one form or the other")
+    if settings:
+        return [claim_of(text) for text in settings]
+    if sigma is None:
+        raise InputError(
+            "name a claim with --sigma 0.25 --n 100 --tau 0.75, or several with --setting sigma=0.25,n=100,tau=0.75"
+        )
+    return [Setting(sigma, 100 if n is None else n, 0.75 if tau is None else tau)]
+
+
+def claim_of(text: str) -> Claim:
+    """A claim as ``--setting`` takes it: sigma=0.25,n=100,tau=0.75."""
+    from segcertify.records import Setting
+
+    parts = [part.strip() for part in text.split(",")]
+    if "=" not in text and len(parts) == len(SETTING):
+        filled = ",".join(f"{name}={part}" for name, part in zip(SETTING, parts, strict=True))
+        raise InputError(f"--setting takes names: write --setting {filled} instead of {text}")
+    values: dict[str, str] = {}
+    for name, _, value in (part.partition("=") for part in parts):
+        if name not in SETTING:
+            raise unknown("name", name, SETTING, where=f" in --setting {text}")
+        if name in values:
+            raise InputError(f"--setting {text} names {name} twice")
+        values[name] = value
+    if missing := [name for name in SETTING if name not in values]:
+        raise InputError(f"--setting {text} lacks {' and '.join(missing)}: write sigma=0.25,n=100,tau=0.75")
+    try:
+        return Setting(float(values["sigma"]), int(values["n"]), float(values["tau"]))
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"--setting {text} holds no number ({error}): write sigma=0.25,n=100,tau=0.75") from None
 
 
 def folder(path: Path) -> Path:
-    """A folder that can be made, or an error before the long work; what writes to it makes it."""
+    """The path, if a folder can be made there: checked before the long work. Whatever writes to it makes it."""
     try:
         nearest = next(each for each in (path, *path.absolute().parents) if each.exists())
     except OSError as error:
@@ -54,7 +214,7 @@ def folder(path: Path) -> Path:
 
 
 def chosen_device(device: str | None) -> str:
-    """The device asked for, checked, else CUDA where there is one."""
+    """The device that was named, if it is there; by default CUDA if there is one, else the CPU."""
     import torch
 
     from segcertify.sampling.draws import require_device
@@ -63,13 +223,32 @@ def chosen_device(device: str | None) -> str:
 
 
 def ready_model(spec: str, device: str, *, precision: str = "fp32") -> Segmenter:
-    """The model of a spec, on the device; modules in this folder can be imported."""
+    """The model of a spec, on the device."""
     from torch import nn
 
     from segcertify.models import load, with_precision
 
-    sys.path.insert(0, os.getcwd())
+    import_from_here()
     model = load(spec)
-    if isinstance(model, nn.Module):
-        model = model.to(device)
-    return with_precision(model, precision)
+    return with_precision(model.to(device) if isinstance(model, nn.Module) else model, precision)
+
+
+def import_from_here() -> None:
+    """Let specs such as python:module:factory name modules in the current folder."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
+def chosen_scenes(spec: str, *, every: int = 1, limit: int | None = None, short_side: int | None = None) -> DataSet:
+    """The scenes of a data set that a command works on."""
+    from segcertify.data import load
+
+    scenes = load(spec).every(every)
+    scenes = scenes if limit is None else scenes.limit(limit)
+    return scenes if short_side is None else scenes.resized(require_integer("--short-side", short_side))
+
+
+def noise_on(text: str, axis: int) -> str:
+    """The name of a noise whose channels are on this axis of the input, unless the name itself says which."""
+    options = specs.parse(text).options
+    return specs.with_option(text, "axis", str(axis)) if "channels" in options and "axis" not in options else text

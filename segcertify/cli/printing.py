@@ -1,11 +1,14 @@
-"""What commands print."""
+"""What commands print: results on standard output, notes on standard error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from segcertify.report.table import Table as ReportTable
 
 console = Console()
+notes = Console(stderr=True)
 
 
 def escape(text: str) -> str:
@@ -25,29 +29,106 @@ def escape(text: str) -> str:
     return text.replace("[", "\\[")
 
 
-def print_certificate(certificate: Certificate, files: Sequence[Path]) -> None:
-    """What was proved, in one sentence and a small table."""
-    console.print(escape(certificate.claim))
-    certified = f"{certificate.certified:,} of {certificate.N:,} ({certificate.certified / certificate.N:.1%})"
-    print_rows(
-        {
-            "radius R": f"{radius_text(certificate.radius, 4)} ({certificate.noise.threat(certificate.norm)})",
-            "certified": certified,
-            "abstained": f"{1 - certificate.certified / certificate.N:.1%}",
-            "noise": str(certificate.noise),
-            "tau, n0, n": f"{certificate.tau:g}, {certificate.n0:,}, {certificate.n:,}",
-            "alpha, correction": f"{certificate.alpha:g}, {certificate.correction}",
-        }
-    )
-    print_files(files)
+@dataclass(frozen=True)
+class Printer:
+    """How a command speaks.
+
+    With ``json``, standard output holds one JSON object and nothing else: the values that `result` gets. With
+    ``quiet``, the command prints its result only: no progress, no notes, no list of files.
+    """
+
+    json: bool = False
+    quiet: bool = False
+
+    @property
+    def progress(self) -> bool | None:
+        """What a library function takes as ``progress``: None shows a bar on a terminal."""
+        return False if self.quiet else None
+
+    def say(self, text: str, *, wrap: bool = True) -> None:
+        """Print a part of the result in words, by default wrapped at the screen's width."""
+        if not self.json:
+            console.print(escape(text), soft_wrap=not wrap)
+
+    def table(self, table: ReportTable) -> None:
+        """Print a table of the result."""
+        if not self.json:
+            print_table(table)
+
+    def facts(self, facts: Mapping[str, str]) -> None:
+        """Print names and values in two columns."""
+        if not self.json:
+            table = Table(show_header=False)
+            for name, value in facts.items():
+                table.add_row(name, escape(value))
+            console.print(table)
+
+    def certificate(self, certificate: Certificate) -> None:
+        """Print what a certificate proves, in one sentence and a small table."""
+        share = certificate.certified / certificate.N
+        self.say(certificate.claim)
+        self.facts(
+            {
+                "radius R": f"{radius_text(certificate.radius, 4)} ({certificate.noise.threat(certificate.norm)})",
+                "certified": f"{certificate.certified:,} of {certificate.N:,} ({share:.1%})",
+                "abstained": f"{1 - share:.1%}",
+                "noise": str(certificate.noise),
+                "tau, n0, n": f"{certificate.tau:g}, {certificate.n0:,}, {certificate.n:,}",
+                "alpha, correction": f"{certificate.alpha:g}, {certificate.correction}",
+            }
+        )
+
+    def detail(self, text: str) -> None:
+        """Print a line that belongs to no result, such as how long it took."""
+        if not (self.json or self.quiet):
+            console.print(text, soft_wrap=True)
+
+    def files(self, files: Sequence[Path]) -> None:
+        """Print a line for each file written."""
+        for file in files:
+            self.detail(f"wrote {escape(str(file))}")
+
+    def note(self, text: str | None) -> None:
+        """Print a note for the user on standard error, if there is one."""
+        if text and not self.quiet:
+            notes.print(f"[yellow]note:[/] {escape(text)}", soft_wrap=True)
+
+    def result(self, **values: Any) -> None:
+        """Print the result as JSON, if that was asked for."""
+        if self.json:
+            print(json.dumps(plain(values), indent=2))
 
 
-def print_rows(rows: dict[str, str]) -> None:
-    """Names and values, two columns."""
-    table = Table(show_header=False)
-    for name, value in rows.items():
-        table.add_row(name, escape(value))
-    console.print(table)
+def plain(value: Any) -> Any:
+    """A value as JSON has it: paths as texts, tables as lists of objects, null instead of infinity and NaN."""
+    if hasattr(value, "heads"):
+        return _table_values(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
+
+
+def certificate_values(certificate: Certificate) -> dict[str, Any]:
+    """A certificate without its labels, for JSON."""
+    names = ("claim", "radius", "norm", "tau", "alpha", "correction", "guarantee", "k", "n0", "n", "N", "seed")
+    values = {name: getattr(certificate, name) for name in names} | {"noise": str(certificate.noise)}
+    return values | {"certified": certificate.certified, "abstained": int(certificate.abstained.sum())}
+
+
+def _table_values(table: ReportTable) -> list[dict[str, Any]]:
+    """The rows of a table by their heads, numbers as numbers."""
+    return [{head: _number(cell) for head, cell in zip(table.heads, row, strict=True)} for row in table.rows]
+
+
+def _number(cell: str) -> Any:
+    try:
+        return plain(float(cell))
+    except ValueError:
+        return cell
 
 
 def print_table(table: ReportTable) -> None:
@@ -62,7 +143,7 @@ def print_table(table: ReportTable) -> None:
 
 
 class _Layout:
-    """A table's columns: as wide as their text where there is room, at least as wide as their longest word."""
+    """A table's columns: as wide as their text if there is room, at least as wide as their longest word."""
 
     def __init__(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         self.heads, self.rows = heads, rows
@@ -72,11 +153,11 @@ class _Layout:
 
     @property
     def narrowest(self) -> int:
-        """The width in which no word is broken; a column has two spaces and a line more."""
+        """The width in which no word is broken: each column adds two spaces and a line."""
         return sum(self.words) + 3 * len(self.words) + 1
 
     def table(self, title: str, width: int) -> Table:
-        """The table in a screen's width; where that breaks words, a number is broken, never cut."""
+        """The table in a screen's width. If that is too narrow, long words go over several lines, but none is cut."""
         room = width - self.narrowest
         shown = Table(title=escape(title))
         for head, word, text in zip(self.heads, self.words, self.texts, strict=True):
@@ -90,15 +171,9 @@ class _Layout:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Work that Ctrl-C may stop."""
+    """Work that Ctrl-C may stop, and that the same command resumes."""
     try:
         yield
     except KeyboardInterrupt:
-        console.print("stopped: the same command goes on with it")
+        notes.print("stopped: the same command resumes it")
         raise
-
-
-def print_files(files: Sequence[Path]) -> None:
-    """One line for each file written."""
-    for file in files:
-        console.print(f"wrote {escape(str(file))}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Commands that run the paper's experiments again."""
+"""`segcertify reproduce`: the paper's experiments again."""
 
 from __future__ import annotations
 
@@ -13,16 +13,21 @@ from segcertify.cli.options import (
     BatchSize,
     Data,
     Device,
+    Every,
+    Json,
     Limit,
     Model,
+    NonRobust,
+    Out,
     Precision,
+    Quiet,
     Seed,
     chosen_device,
     folder,
     ready_model,
 )
-from segcertify.cli.printing import console, escape, print_files, print_table
-from segcertify.errors import InputError
+from segcertify.cli.printing import Printer
+from segcertify.errors import InputError, unknown
 from segcertify.specs import with_option
 
 if TYPE_CHECKING:
@@ -43,57 +48,63 @@ CLOUDS = {
     "tau-sweep-clouds": "Figure 4: certified accuracy of point clouds against the radius as tau grows.",
     "rotation": "Point clouds under 3-D rotations: true certificates beside the paper's axis-angle noise.",
 }
-EveryScene = Annotated[int | None, typer.Option(help="Every k-th scene; by default as in the paper.")]
-Out = Annotated[Path | None, typer.Option(help="Folder of the runs; the same command resumes them.")]
 
 
 @app.callback()
 def _reproduce() -> None:
-    """Run the paper's experiments again."""
+    """Run the paper's experiments again; the same command resumes them."""
 
 
 @app.command()
 def toy(
-    out: Annotated[Path, typer.Option(help="Folder for figures and numbers.")] = Path("toy"),
     quick: Annotated[bool, typer.Option("--quick", help="A small version, in seconds.")] = False,
     seed: Seed = 0,
+    out: Out[Path] = Path("toy"),
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """The figures of sections 6.1 and B: power of all four methods on toy data."""
     from segcertify.reproduce.toy import run
 
-    summary = run(folder(out), quick=quick, seed=seed)
-    console.print(escape(str(summary)))
-    print_files(summary.files)
+    printer = Printer(json, quiet)
+    summary = run(folder(out), quick=quick, seed=seed, progress=printer.progress)
+    printer.say(str(summary))
+    printer.files(summary.files)
+    printer.result(summary=str(summary), files=summary.files)
 
 
 def _of_images(name: str) -> Callable[..., None]:
     """The command that runs one of the paper's tables on images."""
 
     def command(
-        data: Data,
-        model: Model,
-        non_robust: Annotated[str | None, typer.Option(help="A model not trained on noise, for its rows.")] = None,
+        data: Data[str],
+        model: Model[str],
+        non_robust: NonRobust[str | None] = None,
         scale: Annotated[list[str] | None, typer.Option(help="Only these scales: 0.25, 0.5, ..., multi.")] = None,
-        every: EveryScene = None,
-        limit: Limit = None,
         seed: Seed = 0,
-        device: Device = None,
+        every: Every[int | None] = None,
+        limit: Limit = None,
         batch_size: BatchSize = None,
+        device: Device = None,
         precision: Precision = "fp32",
-        out: Out = None,
+        out: Out[Path | None] = None,
+        json: Json = False,
+        quiet: Quiet = False,
     ) -> None:
         from segcertify.reproduce.paper_tables import paper_table
 
         scales = paper_table(name).heads
-        if unknown := [each for each in scale or [] if each not in scales]:
-            raise InputError(f"{name} has no scale {unknown[0]!r}: use {', '.join(scales)}")
+        for each in scale or []:
+            if each not in scales:
+                raise unknown("scale", each, scales, where=f" of {name}")
         given = {"base": model} | ({} if non_robust is None else {"non-robust": non_robust})
         specs = {
             f"{kind}-scale{each}": _with_scale(spec, each, data)
             for each in scale or scales
             for kind, spec in given.items()
         }
-        _run(name, specs, partial(_scenes, data, every=every, limit=limit), out, scale or (), label=model, seed=seed,
+        scenes = partial(_scenes, data, every=every, limit=limit)
+        _run(name, specs, scenes, out, scale or (), label=model, printer=Printer(json, quiet), seed=seed,
              device=device, batch_size=batch_size, precision=precision)  # fmt: skip
 
     command.__doc__ = IMAGES[name]
@@ -104,7 +115,7 @@ def _of_clouds(name: str) -> Callable[..., None]:
     """The command that runs one of the paper's tables on clouds."""
 
     def command(
-        data: Data,
+        data: Data[str],
         model: Annotated[
             list[str],
             typer.Option(
@@ -112,17 +123,20 @@ def _of_clouds(name: str) -> Callable[..., None]:
                 "its training or non-robust, with -normals where it takes them). Once for each model that there is."
             ),
         ],
-        every: EveryScene = None,
-        limit: Limit = None,
         seed: Seed = 0,
-        device: Device = None,
+        every: Every[int | None] = None,
+        limit: Limit = None,
         batch_size: BatchSize = None,
+        device: Device = None,
         precision: Precision = "fp32",
-        out: Out = None,
+        out: Out[Path | None] = None,
+        json: Json = False,
+        quiet: Quiet = False,
     ) -> None:
         if "normals=" in data:
             raise InputError(f"leave normals out of {data!r}: each model's name says whether it takes them")
-        _run(name, _named(model), partial(_scenes, data, every=every, limit=limit), out, seed=seed, device=device,
+        scenes = partial(_scenes, data, every=every, limit=limit)
+        _run(name, _named(model), scenes, out, printer=Printer(json, quiet), seed=seed, device=device,
              batch_size=batch_size, precision=precision)  # fmt: skip
 
     command.__doc__ = CLOUDS[name]
@@ -137,6 +151,7 @@ def _run(
     heads: Sequence[str] = (),
     *,
     label: str = "",
+    printer: Printer,
     seed: int,
     device: str | None,
     batch_size: int | None,
@@ -152,14 +167,15 @@ def _run(
         models = {each: make for each, make in models.items() if each in table.models}  # not all have a non-robust one
     result = reproduce(
         table, scenes, models=models, out=out, heads=heads, name=label, seed=seed, device=device,
-        batch_size=batch_size, precision=precision,
+        batch_size=batch_size, precision=precision, progress=printer.progress,
     )  # fmt: skip
-    print_table(result)
+    printer.table(result)
     files = result.save(out, name)
     if name.startswith("tau-sweep"):
         files.append(out / f"{name}.png")
         save_figure(sweep_figure(table, out, [each for each in table.models if each in models]), files[-1])
-    print_files(files)
+    printer.files(files)
+    printer.result(table=result, notes=result.notes, files=files)
 
 
 def _scenes(spec: str, normals: bool, *, every: int | None, limit: int | None) -> DataSet:

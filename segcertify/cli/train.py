@@ -1,10 +1,9 @@
-"""The command that trains a model; its options are the fields of a `Recipe`."""
+"""`segcertify train`: a model for certificates. Its options include the fields of a `Recipe`."""
 
 from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -12,8 +11,19 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from segcertify.cli.options import Device
-from segcertify.cli.printing import console, escape, print_files, resumable
+from segcertify.cli.join import model_file
+from segcertify.cli.options import MACHINE, OUTPUT, Data, Device, Half, Json, Out, Quiet, import_from_here
+from segcertify.cli.printing import Printer, resumable
+
+PANELS = {
+    "objective": "Objective",
+    "steps": "Optimiser",
+    "crop": "Augmentation",
+    "class_weights": "Loss",
+    "precision": MACHINE,
+}
+"""The group of options that begins with each of these fields of a `Recipe`."""
+LOG = "Log"
 
 
 def _with_recipe(command: Callable[..., None]) -> Callable[..., None]:
@@ -23,52 +33,56 @@ def _with_recipe(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(Recipe) | {"sigma": list[float]}
     defaults = Recipe().to_plain()
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    added = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=defaults[field.name],
-            annotation=Annotated[
-                hints[field.name], typer.Option(help=field.metadata["help"], rich_help_panel="Recipe")
-            ],
+    parameters, panel = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own], ""
+    for field in fields(Recipe):
+        panel = PANELS.get(field.name, panel)
+        option = typer.Option(help=field.metadata["help"], rich_help_panel=panel)
+        parameters.append(
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=defaults[field.name],
+                annotation=Annotated[hints[field.name], option],
+            )
         )
-        for field in fields(Recipe)
-    ]
-    own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
-    command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
     return command
 
 
 @_with_recipe
 def train(
-    data: Annotated[list[str], typer.Option(help="A data set's spec, as for evaluate; several are mixed.")],
+    data: Data[list[str]],
     times: Annotated[
         list[int] | None, typer.Option(help="How often each of several data sets is taken, in their order.")
     ] = None,
     model: Annotated[
-        str, typer.Option(help="The architecture: lite, hrnet:w18-small-v2, pointnet2, python:module:factory, ...")
+        str, typer.Option(help="Spec of a new model: lite, hrnet:w18-small-v2, pointnet2, python:module:factory, ...")
     ] = "lite",
     start: Annotated[
         Path | None,
         typer.Option(help="Weights to start from: EfficientNet-Lite0's for lite, or a model of this architecture."),
     ] = None,
     validation: Annotated[
-        str | None, typer.Option(help="A data set's spec, to measure the model on while it trains.")
+        str | None, typer.Option(help="Spec of a data set on which to measure the model while it trains.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="The run's folder; the same command goes on with it.")] = Path("trained"),
-    half: Annotated[bool, typer.Option("--half", help="Write the weights in half precision.")] = False,
-    licence: Annotated[
-        str, typer.Option(help="Licences of the data and the start, for the model card.")
-    ] = "not stated",
-    log_every: Annotated[int, typer.Option(help="Steps between rows of the log.")] = 50,
-    save_every: Annotated[int, typer.Option(help="Steps between saved states.")] = 500,
-    validate_every: Annotated[int, typer.Option(help="Steps between measurements.")] = 1000,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Log to TensorBoard too.")] = False,
+    log_every: Annotated[int, typer.Option(help="Steps between lines of the log.", rich_help_panel=LOG)] = 50,
+    save_every: Annotated[int, typer.Option(help="Steps between saved states.", rich_help_panel=LOG)] = 500,
+    validate_every: Annotated[int, typer.Option(help="Steps between measurements.", rich_help_panel=LOG)] = 1000,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Log to TensorBoard too.", rich_help_panel=LOG)
+    ] = False,
     device: Device = None,
+    out: Out[Path] = Path("trained"),
+    half: Half = False,
+    licence: Annotated[
+        str, typer.Option(help="Licences of the data and of the start, for the model card.", rich_help_panel=OUTPUT)
+    ] = "not stated",
+    json: Json = False,
+    quiet: Quiet = False,
     **settings: Any,
 ) -> None:
-    """Train a model on noise, to be certified. Run again to resume; start with torchrun for several GPUs."""
+    """Train a model on noise, so that it can be certified. Run again to resume; use torchrun for several GPUs."""
     import torch
 
     from segcertify.data import load, mixture
@@ -78,20 +92,21 @@ def train(
     from segcertify.specs import with_option
     from segcertify.training import Intervals, Recipe, train
 
+    first = os.environ.get("RANK", "0") == "0"  # of torchrun's processes, one prints
+    printer = Printer(json, quiet)
     recipe = Recipe(**settings | {name: tuple(settings[name]) for name in ("sigma", "crop", "scale")})
     intervals = Intervals(log_every, save_every, validate_every)
     scenes = mixture([load(spec) for spec in data], times or ())
     others = None if validation is None else load(validation)
-    sys.path.insert(0, os.getcwd())
+    import_from_here()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
         network = new(model, classes=len(scenes.classes))
-    tells = os.environ.get("RANK", "0") == "0"  # one of torchrun's processes
     if start is not None:
-        start = _file(start)
-        fresh, all_ = start_from(network, start), len(network.state_dict())
-        if tells:
-            console.print(f"started from {escape(str(start))}: {all_ - len(fresh)} of {all_} weights", soft_wrap=True)
+        start = model_file(start)
+        fresh, total = start_from(network, start), len(network.state_dict())
+        if first:
+            printer.note(f"started from {start}: {total - len(fresh)} of {total} weights")
     with resumable():
         path = train(
             network,
@@ -106,32 +121,11 @@ def train(
             device=None if device is None else require_device(device),
             intervals=intervals,
             tensorboard=tensorboard,
+            progress=printer.progress,
         )
-    if not tells:
-        return
-    spec = with_option(model, "weights", str(path)) if model.startswith("python:") else f"trained:{path}"
-    console.print(f"trained: use it as [bold]{escape(spec)}[/]", soft_wrap=True)
-    print_files([path, *(out / name for name in ("model.md", "log.csv", "loss.png"))])
-
-
-def _file(path: Path) -> Path:
-    """The file that a path or a spec, trained:FILE, names."""
-    return Path(str(path).removeprefix("trained:"))
-
-
-def join(
-    models: Annotated[list[Path], typer.Argument(help="Files that train wrote, of images and the same classes.")],
-    view: Annotated[
-        list[str] | None,
-        typer.Option(help="How each member sees the image: a scale, with m if mirrored, such as 1 or 0.75m; several."),
-    ] = None,
-    half: Annotated[bool, typer.Option("--half", help="Write the weights in half precision.")] = False,
-    out: Annotated[Path, typer.Option(help="The ensemble's file.")] = Path("ensemble.safetensors"),
-) -> None:
-    """Make one model of several, the mean of their logits: noise moves it less than any of them."""
-    from segcertify.models import View, join
-    from segcertify.models.saved import beside
-
-    path = join([_file(model) for model in models], out, views=[View.parse(text) for text in view or ["1"]], half=half)
-    console.print(f"joined: use it as [bold]trained:{escape(str(path))}[/]", soft_wrap=True)
-    print_files([path, beside(path)])
+    if first:
+        spec = with_option(model, "weights", str(path)) if model.startswith("python:") else f"trained:{path}"
+        files = [path, *(out / name for name in ("model.md", "log.csv", "loss.png"))]
+        printer.say(f"trained: use it as {spec}", wrap=False)
+        printer.files(files)
+        printer.result(spec=spec, files=files)

@@ -10,7 +10,7 @@ from segcertify.data.clouds.cloudset import CloudSet
 from segcertify.data.dataset import DataSet
 from segcertify.data.images.imageset import ImageSet
 from segcertify.data.images.reading import read_label
-from segcertify.data.mixture import mixture
+from segcertify.data.mixtures import mixture
 from segcertify.data.reading import Input, read_input
 from segcertify.data.scene import Scene
 from segcertify.data.sets import camvid, cityscapes, cloud_folder, image_folder, pascal_context, pets, shapenet, shapes

@@ -31,7 +31,7 @@ from segcertify.report.run import Run
 from segcertify.sampling.draws import working_device
 from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
 from segcertify.sampling.smooth import Smooth
-from segcertify.stats.correction import procedure
+from segcertify.stats.correction import K_FWER, procedures
 from segcertify.votes import Votes
 
 
@@ -43,6 +43,8 @@ def evaluate(
     settings: Sequence[Setting | tuple[float, int, float]],
     noise: str | NoiseName | Callable[[float], Noise] = "gaussian",
     corrections: Sequence[str] = ("holm",),
+    k: int | None = None,
+    b: int | None = None,
     n0: int = 10,
     alpha: float = 0.001,
     seed: int = 0,
@@ -60,7 +62,8 @@ def evaluate(
     ``settings`` are (sigma, n, tau). With none, only the base model is evaluated.
     ``noise`` is a name such as ``"rotation:z"`` (`segcertify.noise.names`), or a
     class or function that makes a noise of a sigma. Gaussian noise on clouds leaves
-    their normals alone. A model with a method ``for_category`` is told each scene's category.
+    their normals alone. ``k`` (or an error budget ``b``) is for the correction
+    "k-fwer". A model with a method ``for_category`` is told each scene's category.
 
     The same arguments resume a run; other arguments are refused. An n that can
     certify nothing is recorded as full abstention. ``precision`` may be ``"bf16"`` or
@@ -69,7 +72,7 @@ def evaluate(
     certificate's picture in ``out/certified``; clouds also get an interactive page.
     """
     _require_classes(model, data)
-    claims, drawn = distinct(settings), _named(noise)
+    claims, drawn, chosen = distinct(settings), _named(noise), procedures(corrections, k=k, b=b)
     noises = {setting.sigma: data.domain.noise(drawn(setting.sigma)) for setting in claims}
     device = working_device(device, model)
     configuration = Configuration(
@@ -80,13 +83,14 @@ def evaluate(
         categories=dict(data.categories),
         scenes=scenes_digest(data),
         settings=claims,
-        corrections=tuple(procedure(correction).name for correction in corrections),
+        corrections=tuple(correction.name for correction in chosen),
         n0=require_integer("n0", n0),
         alpha=require_probability("alpha", alpha),
         seed=require_integer("seed", seed, at_least=0),
         noise=str(drawn) if isinstance(drawn, NoiseName) else f"{getattr(drawn, '__name__', drawn)}()",
         precision=precision,
         device=device.type,
+        k=next((correction.k for correction in chosen if correction.name == K_FWER), None),
     )
     model, attacked = with_precision(model, precision), None
     if attack is not None:
@@ -190,7 +194,11 @@ class _Evaluation:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*can certify nothing.*")  # recorded as full abstention
                 certificate = certify_votes(
-                    votes.at(setting.n), tau=setting.tau, alpha=self.configuration.alpha, correction=correction
+                    votes.at(setting.n),
+                    tau=setting.tau,
+                    alpha=self.configuration.alpha,
+                    correction=correction,
+                    k=self.configuration.k if correction == K_FWER else None,
                 )
             testing = time.perf_counter() - start
             record = labels_record(

@@ -108,7 +108,7 @@ def _migrated(found: dict[str, Any]) -> dict[str, Any]:
     The oldest runs were of images under Gaussian noise, without attacks. Earlier versions described the model by a
     digest called ``weights``.
     """
-    found = {"noise": "gaussian", "categories": {}, "attack": None, **found}
+    found = {"noise": "gaussian", "categories": {}, "attack": None, "k": None, **found}
     found["noise"] = OLD_NOISES.get(found["noise"], found["noise"])
     found.setdefault("identity", found.pop("weights", ""))
     return found

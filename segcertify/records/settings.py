@@ -96,7 +96,8 @@ class Configuration:
     """All that decides an evaluation's records, in plain values; a run's folder stores it.
 
     ``identity`` describes the model (`segcertify.models.identity`), ``categories`` are the classes that clouds of each
-    category have, ``scenes`` is a digest of the scenes, ``noise`` a name (`segcertify.noise.names`) or a function's.
+    category have, ``scenes`` is a digest of the scenes, ``noise`` a name (`segcertify.noise.names`) or a function's,
+    ``k`` that of the correction k-fwer.
     """
 
     model: str
@@ -114,6 +115,7 @@ class Configuration:
     precision: str
     device: str
     attack: AttackSettings | None = None
+    k: int | None = None
     version: str = __version__
 
     @property

@@ -56,7 +56,7 @@ class Run:
 
     def table(self) -> Table:
         """All settings."""
-        return results_table(self.rows, title=self.title, alpha=self.configuration["alpha"])
+        return results_table(self.rows, title=self.title, alpha=self.configuration["alpha"], k=self.configuration["k"])
 
     def class_table(self) -> Table:
         """All classes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from segcertify.noise import Noise
 from segcertify.records import Record, grouped
 from segcertify.report.categories import Category, by_category, shape_scores
 from segcertify.report.table import Table
-from segcertify.stats.correction import PROCEDURES
+from segcertify.stats.correction import K_FWER, PROCEDURES
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> 
     )
 
 
-def results_table(rows: Sequence[Row], *, title: str, alpha: float) -> Table:
+def results_table(rows: Sequence[Row], *, title: str, alpha: float, k: int | None = None) -> Table:
     """Accuracy, three forms of IoU (of shapes, where there are categories), abstention and time."""
     shapes = bool(rows[0].categories)
     forms = ("shape IoU", "shape IoU by category") if shapes else ("mIoU per image", "mIoU pooled")
@@ -134,11 +134,22 @@ def results_table(rows: Sequence[Row], *, title: str, alpha: float) -> Table:
     notes = (
         f"{scenes} scenes, alpha = {alpha:g} for each: a row's certificates hold for all scenes together with "
         f"probability at least {sure(scenes, alpha)}.",
+        *_weaker_claims({row.correction for row in rows}, alpha=alpha, k=k),
         "An abstention counts as wrong. Of the IoUs only the worst case is a lower bound under attack.",
         *([SHAPE_NOTE] if shapes else []),
         "Sampling time is each n's share of one run at the largest n of its sigma. Each row is a claim of its own.",
     )
     return Table(title, heads, tuple(body), notes)
+
+
+def _weaker_claims(corrections: set[str | None], *, alpha: float, k: int | None) -> Iterator[str]:
+    """What rows claim whose correction does not make all certified labels hold at once."""
+    if k is not None and K_FWER in corrections:
+        yield f"Rows of k-fwer (k = {k}) claim less: in each scene all but at most {k - 1} certified labels hold."
+    for name, condition in (("bh", " if components are independent or positively dependent (PRDS)"), ("by", "")):
+        if name in corrections:
+            share = f"the expected share of false labels is at most {alpha:g}{condition}"
+            yield f"Rows of {name} are no robustness certificates: {share}."
 
 
 SHAPE_NOTE = (

@@ -10,7 +10,7 @@ a step-up procedure its last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -129,6 +129,13 @@ def procedure(correction: str | Correction, *, k: int | None = None, b: int | No
     if not isinstance(correction, str) or correction not in PROCEDURES:
         raise unknown("correction", correction, NAMES, forms=(*NAMES, "a function"))
     return PROCEDURES[correction]
+
+
+def procedures(corrections: Sequence[str], *, k: int | None = None, b: int | None = None) -> tuple[Procedure, ...]:
+    """Several corrections by name; ``k`` or ``b`` is for the ``"k-fwer"`` among them."""
+    if K_FWER not in corrections and (k is not None or b is not None):
+        raise InputError(f"k and b belong to correction='k-fwer', not to {', '.join(corrections)}")
+    return tuple(procedure(each, k=k, b=b) if each == K_FWER else procedure(each) for each in corrections)
 
 
 def _custom(function: Correction) -> Procedure:

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from typer.testing import CliRunner
 
 import segcertify as sc
 from segcertify.audit import audit_run
-from segcertify.cli import app
 from segcertify.data import load
 from segcertify.evaluation import Setting
 
@@ -91,17 +89,3 @@ def test_another_network_is_refused(data, tmp_path):
         network.bias[0] += 1e-3
     with pytest.raises(sc.InputError, match=r"the model is not the one that .*network certified \(Conv2d\)"):
         audit_run(network, data, tmp_path / "network", correction="holm")
-
-
-def test_the_command(run, data, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "grey_model.py").write_text(
-        "import torch\n\ndef grey():\n    def model(batch):\n        grey = 10 * batch.mean(1)\n"
-        "        return torch.stack([5 - grey, grey - 5, torch.full_like(grey, -90.0)], 1)\n    return model\n"
-    )
-    arguments = ["audit", "run", "--model", "python:grey_model:grey", "--data", "pets:pets", "--limit", "2"]
-    result = CliRunner().invoke(app, [*arguments, "--n", "200", "--steps", "2", "--setting", "0.25,100,0.75"])
-    assert result.exit_code == 0, result.output
-    assert "0 of 2 inputs have a violation" in " ".join(result.output.split())
-    result = CliRunner().invoke(app, [*arguments, "--correction", "bonferroni"])
-    assert "the run has no correction 'bonferroni', only holm" in str(result.exception)

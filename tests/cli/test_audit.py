@@ -1,83 +1,83 @@
-"""The audit command as a user meets it: exit code 1 for what is refuted."""
+"""`segcertify audit`: exit code 1 for what is refuted."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 import segcertify as sc
-from segcertify.cli import app
 
 MODEL = """
 import torch
 
 def bright():
     return lambda batch: 10 * torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)
+
+def grey():
+    def model(batch):
+        grey = 10 * batch.mean(1)
+        return torch.stack([5 - grey, grey - 5, torch.full_like(grey, -90.0)], 1)
+    return model
 """
+BRIGHT = ["--model", "python:bright_model:bright"]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def photo(folder, segcertify):
     """A photo, dark on the left and light on the right, with its certificate."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bright_model.py").write_text(MODEL)
+    (folder / "bright_model.py").write_text(MODEL)
     ramp = np.linspace(60, 200, 16).astype(np.uint8)
     Image.fromarray(np.broadcast_to(ramp[None, :, None], (8, 16, 3)).copy()).save("photo.png")
-    result = run(
-        "certify",
-        "photo.png",
-        "--model",
-        "python:bright_model:bright",
-        "--sigma",
-        "0.25",
-        "--n",
-        "300",
-        "--out",
-        "certified",
-    )
-    assert result.exit_code == 0, result.output
-    return tmp_path
+    segcertify("certify", "photo.png", *BRIGHT, "--sigma", "0.25", "--n", "300", "--out", "certified")
+    return folder / "certified" / "certificate.safetensors"
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200"})
-
-
-def audited(certificate, *more):
-    return run("audit", str(certificate), "--input", "photo.png", "--model", "python:bright_model:bright", *more)
-
-
-def test_a_true_certificate_and_an_edited_one(folder):
-    file = folder / "certified" / "certificate.safetensors"
-    result = audited(file, "--n", "200", "--steps", "5")
-    assert result.exit_code == 0, result.output
-    assert "No violation" in result.output
-    true = sc.Certificate.load(file)
+def test_a_true_certificate_and_an_edited_one(photo, segcertify):
+    about = ["--input", "photo.png", *BRIGHT]
+    assert "No violation" in segcertify("audit", photo, *about, "--n", "200", "--steps", "5").text
+    true = sc.Certificate.load(photo)
     replace(true, tau=0.999, radius=4 * true.radius).save("edited.safetensors")
-    result = audited("edited.safetensors", "--n", "500", "--steps", "10")
-    assert result.exit_code == 1, result.output
-    assert "The certificate is refuted" in " ".join(result.output.split())
-    assert "attack on component" in result.output
+    arguments = ["audit", "edited.safetensors", *about, "--n", "500", "--steps", "10"]
+    shown = segcertify(*arguments, code=1)
+    assert "The certificate is refuted" in shown.text
+    assert "attack on component" in shown.out
+    found = segcertify(*arguments, "--json", code=1).json
+    assert found["refuted"] is True
+    assert "The certificate is refuted" in found["verdict"]
+    assert sum(each["violations"] for each in found["perturbed"]) > 0
 
 
-def test_the_sampler(folder):
-    result = run("audit", "--sampler", str(folder / "certified" / "certificate.safetensors"))
-    assert result.exit_code == 0, result.output
-    assert result.output.count("checks passed") == 1
-    result = run("audit", "--sampler")
-    assert result.exit_code == 0, result.output
-    assert result.output.count("checks passed") == 5
-    assert "10 checks passed" not in result.output
-    model = ("--model", "python:bright_model:bright")
-    result = run("audit", "--sampler", *model, "--input", "photo.png")
-    assert result.exit_code == 0, result.output
-    assert result.output.count("10 checks passed") == 3  # one more, whether the model is the same twice; nothing turns
-    result = run("audit", "--sampler", *model)
-    assert "give an input for it: --input FILE" in str(result.exception)
+def test_the_sampler(photo, segcertify):
+    assert segcertify("audit", "--sampler", photo).out.count("checks passed") == 1
+    shown = segcertify("audit", "--sampler").out
+    assert shown.count("checks passed") == 5
+    assert "10 checks passed" not in shown
+    shown = segcertify("audit", "--sampler", *BRIGHT, "--input", "photo.png").out
+    assert shown.count("10 checks passed") == 3  # one more, whether the model is the same twice; no rotations
+    assert "give an input for it: --input FILE" in segcertify("audit", "--sampler", *BRIGHT, code=2).err
 
 
-def test_nothing_to_audit():
-    result = run("audit")
-    assert "give a certificate's file with the --model and the --input it is about" in str(result.exception)
+def test_nothing_to_audit(segcertify):
+    assert "give a certificate's file with the --model and the --input" in segcertify("audit", code=2).err
+
+
+def test_an_evaluation(folder, segcertify):
+    (folder / "bright_model.py").write_text(MODEL)
+    for name in ("images", "labels"):
+        (folder / "pets" / name).mkdir(parents=True)
+    for i, name in enumerate("abc"):
+        ramp = np.linspace(60 + 9 * i, 200, 16).astype(np.uint8)
+        pixels = np.broadcast_to(ramp[None, :, None], (8, 16, 3)).copy()
+        Image.fromarray(pixels).save(folder / "pets" / "images" / f"{name}.jpg", quality=95)
+        Image.fromarray((pixels[..., 0] > 127).astype(np.uint8)).save(folder / "pets" / "labels" / f"{name}.png")
+    about = ["--model", "python:bright_model:grey", "--data", "pets:pets"]
+    settings = ["--setting", "sigma=0.25,n=200,tau=0.7", "--setting", "sigma=0.25,n=100,tau=0.75"]
+    segcertify("evaluate", *about, *settings, "--votes", "--out", "run")
+    arguments = ["audit", "run", *about, "--limit", "2"]
+    shown = segcertify(*arguments, "--n", "200", "--steps", "2", "--setting", "sigma=0.25,n=100,tau=0.75")
+    assert "0 of 2 inputs have a violation" in shown.text
+    refused = segcertify(*arguments, "--correction", "bonferroni", code=2).err
+    assert "the run has no correction 'bonferroni', only holm" in refused
+    refused = segcertify(*arguments, "--setting", "0.25,100,0.75", code=2).err
+    assert "write --setting sigma=0.25,n=100,tau=0.75 instead of" in refused

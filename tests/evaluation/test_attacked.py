@@ -10,12 +10,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-import trees
-from typer.testing import CliRunner
 
 import segcertify as sc
 from segcertify.attacks.gradient_ascent import GradientAscent
-from segcertify.cli import app
 from segcertify.data import DataSet, Scene
 from segcertify.data.domain import CLOUD
 from segcertify.evaluation import AttackSettings, Setting, evaluate
@@ -281,56 +278,3 @@ def test_the_figure(attacked, tmp_path):
     [dot] = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
     assert (dot.get_xdata()[0], dot.get_ydata()[0]) == (PROVED, run.rows[1].accuracy)
     figure.savefig(tmp_path / "attacked.png")
-
-
-LINEAR = """
-import torch
-
-def make():
-    return lambda batch: torch.stack([0.5 - batch.mean(1), batch.mean(1) - 0.5, batch.mean(1) - 9], 1)
-"""
-
-
-@pytest.fixture
-def command(tmp_path, monkeypatch):
-    """`segcertify evaluate` on two small images, with further options."""
-    trees.pets(tmp_path / "pets", count=2)
-    (tmp_path / "linear_model.py").write_text(LINEAR)
-    monkeypatch.chdir(tmp_path)
-    arguments = ["evaluate", "--model", "python:linear_model:make", "--data", "pets:pets", "--setting", "0.25,60,0.75"]
-    return lambda *options: CliRunner().invoke(app, [*arguments, "--out", "run", *options])
-
-
-def test_the_command_line(command, tmp_path):
-    result = command("--attack", "cospgd", "--attack-steps", "5", "--attack-restarts", "2", "--attack-radius", "0.5")
-    assert result.exit_code == 0, result.output
-    assert "Under attack" in result.output
-    stored = json.loads((tmp_path / "run" / "config.json").read_text())["attack"]
-    assert stored == {"loss": "cospgd", "radii": [0.5], "steps": 5, "restarts": 2, "smoothed": 0}
-    report = {path.name: path for path in (tmp_path / "run" / "report").iterdir()}
-    assert {f"attacked.{suffix}" for suffix in ("md", "tex", "csv", "png")} < set(report)
-    first, second = csv.DictReader(report["attacked.csv"].read_text(encoding="utf-8").splitlines())
-    assert float(second["base accuracy"]) < float(first["base accuracy"])
-    assert "smoothed accuracy" not in first
-
-
-def test_without_an_attack_the_report_is_as_before(command, tmp_path):
-    result = command()
-    assert result.exit_code == 0, result.output
-    assert "attacked" not in {path.stem for path in (tmp_path / "run" / "report").iterdir()}
-    assert "Under attack" not in result.output
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--attack", "hinge"], "unknown loss 'hinge'"),
-        (["--attack", "segpgd", "--attack-radius", "-1"], "the radius of an attack must be positive, but got -1.0"),
-        (["--attack-steps", "9"], "--attack-steps is for an attack, but there is none: add --attack cross-entropy"),
-        (["--attack", "segpgd", "--attack-smoothed", "-1"], "smoothed must be an integer not less than 0"),
-    ],
-)
-def test_bad_options(command, options, message):
-    result = command(*options)
-    assert result.exit_code != 0
-    assert message in f"{result.output}{result.exception}"

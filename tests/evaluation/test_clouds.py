@@ -154,22 +154,6 @@ def test_reports_by_category_and_part(shapes, tmp_path):
     assert re.search(r"an abstained point belongs to no part", run.table().markdown())
 
 
-def test_the_command_line_takes_the_noise(shapes, tmp_path, monkeypatch):
-    from typer.testing import CliRunner
-
-    from segcertify.cli import app
-
-    (tmp_path / "half_model.py").write_text("def make():\n    return lambda batch: (batch[..., 0] > 0).long()\n")
-    monkeypatch.chdir(tmp_path)
-    arguments = ["evaluate", "--model", "python:half_model:make", "--data", "shapenet:shapenet?points=64"]
-    arguments += ["--setting", "0.1,60,0.75", "--noise", "rotation:z", "--limit", "2", "--pictures", "--out", "run"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    assert "rotation:z noise" in result.output.replace("\n", " ")
-    assert (tmp_path / "run" / "report" / "categories.csv").is_file()
-    assert len(list((tmp_path / "run" / "certified").glob("*.html"))) == 2
-
-
 def test_a_model_that_refuses_the_clouds_claims_no_folder(tmp_path):
     model = sc.models.load("parts?runs=1")
     settings = {"out": tmp_path / "run", "settings": [], "progress": False}

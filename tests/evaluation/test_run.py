@@ -1,11 +1,6 @@
 """Evaluations: their records against plain computations, resuming, refusing."""
 
-import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import asdict
 
 import numpy as np
@@ -26,18 +21,6 @@ from segcertify.report.figures import radius_figure
 from segcertify.report.run import Run
 
 SETTINGS = [Setting(0.1, 60, 0.75), Setting(0.1, 120, 0.9), Setting(0.3, 60, 0.75), Setting(0.3, 60, 0.95)]
-MODULE = """
-import os, time
-import torch
-
-def brightness():
-    def model(batch):
-        if os.environ.get("SLOW"):
-            time.sleep(0.02)
-        grey = batch.mean(1)
-        return torch.stack([0.5 - grey, grey - 0.5, torch.full_like(grey, -9.0)], 1)
-    return model
-"""
 
 
 def brightness(batch):
@@ -259,38 +242,6 @@ def test_a_failing_scene_loses_nothing_that_was_finished(pets, tmp_path):
     evaluate(brightness, data, out=out, settings=SETTINGS, name="m", batch_size=10)
     evaluate(brightness, data, out=tmp_path / "whole", settings=SETTINGS, name="m", batch_size=10)
     assert without_times(out / "records.jsonl") == without_times(tmp_path / "whole" / "records.jsonl")
-
-
-def test_killed_three_times_gives_the_same_records(pets, tmp_path):
-    """kill -9 through the command line, at three moments; the records equal those of one run, but for times."""
-    (tmp_path / "my_model.py").write_text(MODULE)
-    arguments = ["evaluate", "--model", "python:my_model:brightness", "--data", f"pets:{pets}", "--batch-size", "5"]
-    for setting in SETTINGS:
-        arguments += ["--setting", f"{setting.sigma},{setting.n},{setting.tau}"]
-    command = [sys.executable, "-c", "from segcertify.cli import main; main()", *arguments, "--votes"]
-
-    def records(out):
-        path = tmp_path / out / "records.jsonl"
-        return path.read_text().count("\n") if path.exists() else 0
-
-    for killed in range(3):
-        process = subprocess.Popen(
-            [*command, "--out", "killed"], cwd=tmp_path, env=os.environ | {"SLOW": "1"}, stdout=subprocess.DEVNULL
-        )
-        target = killed + 1
-        while records("killed") < target and process.poll() is None:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-        assert records("killed") < 5 * 7
-    for out in ("killed", "whole"):
-        subprocess.run([*command, "--out", out], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
-    assert without_times(tmp_path / "killed" / "records.jsonl") == without_times(tmp_path / "whole" / "records.jsonl")
-    for votes in (tmp_path / "whole" / "votes").iterdir():
-        assert votes.read_bytes() == (tmp_path / "killed" / "votes" / votes.name).read_bytes()
-    assert json.loads((tmp_path / "killed" / "config.json").read_text())["model"] == "python:my_model:brightness"
-    assert not list((tmp_path / "killed").glob("resume*"))
-    assert {file.suffix for file in (tmp_path / "whole" / "report").iterdir()} == {".md", ".tex", ".csv", ".png"}
 
 
 def test_pictures_are_kept(pets, tmp_path):

@@ -309,13 +309,14 @@ def command_line(name, out):
         file = "images/val/images/a.png" if chosen.startswith("image") else "clouds/val/chairs/a.txt"
         noise = {
             "image-laplace": ["--noise", "laplace", "--sigma", "0.125", "--tau", "0.6"],
-            "cloud-tilted-axis": ["--noise", "axis-rotation", "--axis", "1,2,-1", "--sigma", "0.25", "--b", "2"],
+            "cloud-tilted-axis": ["--noise", "rotation:1,2,-1", "--sigma", "0.25", "--b", "2"],
         }[chosen]
         noise += ["--correction", "k-fwer"] if "--b" in noise else []
         model = ["--model", f"python:golden_models:{chosen.partition('-')[0]}"]
         return ["certify", file, *model, *noise, "--n", "90", "--seed", str(SINGLES[chosen]), *common]
     noise, settings, seed = RUNS[name]
-    claims = [part for setting in settings for part in ("--setting", setting)]
+    named = ["sigma={},n={},tau={}".format(*setting.split(",")) for setting in settings]
+    claims = [part for setting in named for part in ("--setting", setting)]
     claims += ["--correction", "holm", "--correction", "bonferroni", "--correction", "by"]
     kind = name.partition("-")[0]
     data = "folder:images?split=val" if kind == "image" else "clouds:clouds?split=val&points=24&normals=true"

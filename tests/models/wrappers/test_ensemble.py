@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from typer.testing import CliRunner
 
 import segcertify as sc
 from segcertify import InputError, models
-from segcertify.cli import app
 from segcertify.models import Card, Ensemble, Lite, View, join, save_model
 from segcertify.models.families import build, describe
 from segcertify.models.networks.hrnet import Architecture, HRNet
@@ -206,19 +204,6 @@ def test_nothing_is_overwritten_that_is_no_ensemble(members, tmp_path):
         join([one], tmp_path / "notes.safetensors")
     assert (one.read_bytes(), (tmp_path / "notes.md").read_text()) == (before, "mine")
     assert join([one], join([one], tmp_path / "both.safetensors")).exists()  # its own card may be written again
-
-
-def test_the_command(members, tmp_path):
-    path = tmp_path / "one.safetensors"
-    save_model(path, members[1], card(members[1]))
-    out = tmp_path / "both.safetensors"
-    result = CliRunner().invoke(
-        app, ["join", str(path), f"trained:{path}", "--view", "1", "--view", "0.5m", "--half", "--out", str(out)]
-    )
-    assert result.exit_code == 0, result.output
-    assert "joined: use it as" in result.output
-    assert models.read_card(out).architecture["views"] == [[1.0, False], [0.5, True]]
-    assert "both.md" in result.output
 
 
 def test_an_ensemble_is_certified_like_any_model(members):

@@ -1,0 +1,137 @@
+"""`segcertify certify`: the certificate of one input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segcertify.cli.options import (
+    Alpha,
+    BatchSize,
+    Candidates,
+    Correction,
+    Device,
+    Draws,
+    ErrorBudget,
+    ErrorCount,
+    Ignore,
+    Json,
+    Label,
+    Model,
+    Noise,
+    Norm,
+    Out,
+    Precision,
+    Quiet,
+    Seed,
+    ShortSide,
+    Sigma,
+    Tau,
+    chosen_device,
+    folder,
+    noise_on,
+    ready_model,
+)
+from segcertify.cli.printing import Printer, certificate_values, resumable
+from segcertify.errors import InputError
+from segcertify.noise.names import parse
+
+if TYPE_CHECKING:
+    from segcertify.data import Input
+
+
+def certify(
+    input: Annotated[
+        Path,
+        typer.Argument(
+            help="An image (becomes RGB in [0, 1]). A cloud of points (is centred and scaled to radius 1) in a .txt or "
+            ".ply file, or in a .npy file if the model is for shapes' parts: columns x y z, then nx ny nz and label "
+            "where known. Any other .npy file of floats stays as it is."
+        ),
+    ],
+    model: Model[str],
+    sigma: Sigma[float],
+    noise: Noise[str] = "gaussian",
+    n: Draws[int] = 100,
+    tau: Tau[float] = 0.75,
+    seed: Seed = 0,
+    n0: Candidates = 10,
+    alpha: Alpha = 0.001,
+    correction: Correction[str] = "holm",
+    k: ErrorCount = None,
+    b: ErrorBudget = None,
+    norm: Norm = None,
+    short_side: ShortSide = None,
+    label: Label = None,
+    ignore: Ignore = 255,
+    batch_size: BatchSize = None,
+    device: Device = None,
+    precision: Precision = "fp32",
+    out: Out[Path | None] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Certify one input. Writes votes, certificate and pictures, by default to certified/NAME. Run again to resume."""
+    import torch
+
+    from segcertify.cli.inputs import draw, read, require_its_folder
+    from segcertify.models import size_note
+    from segcertify.sampling.smooth import certify
+
+    printer = Printer(json, quiet)
+    parse(noise)(sigma)  # bad options are refused before the model is loaded
+    if not input.is_file():
+        raise InputError(f"no file at {input}")
+    device = chosen_device(device)
+    segmenter = ready_model(model, device, precision=precision)
+    found = read(input, segmenter, label=label, ignore=ignore, short_side=short_side)
+    x = torch.from_numpy(found.x)
+    drawn = found.domain.noise(parse(noise_on(noise, found.domain.axis))(sigma), x.shape)
+    printer.note(size_note(segmenter, x.shape))
+    printer.note(_units_note(segmenter, found, input))
+    out = folder(out or Path("certified") / input.stem)
+    votes, resume = out / "votes.safetensors", out / "resume.safetensors"
+    require_its_folder(votes, x)
+    with resumable():
+        certificate = certify(
+            segmenter,
+            x,
+            noise=drawn,
+            tau=tau,
+            n=n,
+            n0=n0,
+            alpha=alpha,
+            seed=seed,
+            correction=correction,
+            k=k,
+            b=b,
+            norm=norm,
+            batch_size=batch_size,
+            device=device,
+            input_id=input.stem,
+            checkpoint=resume,
+            save_votes=votes,
+            progress=printer.progress,
+        )
+    certificate.save(out / "certificate.safetensors")
+    resume.unlink(missing_ok=True)
+    pictures = draw(segmenter, found, certificate, device=device, out=out)
+    files = [out / "certificate.safetensors", votes, *pictures]
+    printer.certificate(certificate)
+    printer.files(files)
+    printer.result(**certificate_values(certificate), files=files)
+
+
+def _units_note(model: object, found: Input, path: Path) -> str | None:
+    """A note on an image that is not in [0, 1], as a trained model takes it."""
+    from segcertify.models import card_of
+
+    largest = float(abs(found.x).max()) if found.x.size and found.domain.bounds else 0.0
+    if card_of(model) is None or largest <= 2:
+        return None
+    return (
+        f"{path} has values of size {largest:g}, but the model was trained on images in [0, 1], whose units sigma "
+        "and the radius have: divide by 255?"
+    )

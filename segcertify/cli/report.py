@@ -1,0 +1,36 @@
+"""`segcertify report`: the tables and figures of an evaluation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segcertify.cli.options import Json, Out, Quiet, folder
+from segcertify.cli.printing import Printer
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="The folder of an evaluation, finished or not.")],
+    out: Out[Path | None] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write tables (Markdown, LaTeX, CSV) and figures of an evaluation, by default to RUN/report."""
+    print_report(run, Printer(json, quiet), out=out)
+
+
+def print_report(run: Path, printer: Printer, *, out: Path | None = None) -> None:
+    """Write the report of a run, and print its tables."""
+    from segcertify.report.files import write_report
+    from segcertify.report.run import Run
+
+    loaded = Run.load(run)
+    files = write_report(loaded, folder(out or run / "report"))
+    attacked = loaded.attacked_table()
+    printer.table(loaded.table())
+    if attacked is not None:
+        printer.table(attacked)
+    printer.files(files)
+    printer.result(title=loaded.title, run=run, results=loaded.table(), attacked=attacked, files=files)

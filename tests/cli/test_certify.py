@@ -1,0 +1,311 @@
+"""`segcertify certify`: images, clouds and arrays."""
+
+import base64
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import segcertify as sc
+from segcertify import InputError
+from segcertify.cli.certify import certify
+from segcertify.models import card_of, load
+
+MODEL = """
+import torch
+
+def bright():
+    return lambda batch: torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)
+
+def halves():
+    return lambda batch: (batch[..., 0] > 0).long()
+"""
+BRIGHT = ["--model", "python:my_model:bright"]
+MODELS = """
+import torch
+from segcertify.models import PartSegmenter, PointNet2
+
+SEEN = []
+
+class ByHeight(PointNet2):
+    "Legs are low, backs are high; takes no time."
+
+    def forward(self, points, category=None, seeds=None):
+        points, _ = self._checked(points, category)
+        SEEN.append(points)
+        logits = torch.zeros(len(points), 50, points.shape[1])
+        logits[:, 12], logits[:, 14] = 9 * points[..., 1], -9 * points[..., 1]
+        return logits
+
+def shapes(normals=True, category="Chair"):
+    return PartSegmenter(ByHeight(normals).eval(), category, runs=1)
+
+def heights():
+    return lambda batch: SEEN.append(batch) or (batch[..., 1] > 0).long()
+"""
+SHAPES, HEIGHTS = "python:cloud_models:shapes", "python:cloud_models:heights"
+BACK, LEG = 12, 14
+
+
+@pytest.fixture
+def files(folder):
+    """A photograph, arrays and models."""
+    (folder / "my_model.py").write_text(MODEL)
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 32, 3), np.uint8)
+    Image.fromarray(pixels).save(folder / "photo.png")
+    np.save(folder / "empty.npy", np.zeros((3, 0, 8)))
+    np.save(folder / "cloud.npy", np.random.default_rng(0).normal(size=(40, 6)))
+    return folder
+
+
+def test_certify_an_image(files, segcertify):
+    shown = segcertify("certify", "photo.png", *BRIGHT, "--sigma", 0.1, "--seed", 3)
+    assert "With probability at least 1 - 0.001" in shown.text
+    out = files / "certified" / "photo"
+    assert {file.name for file in out.iterdir()} == {
+        "certificate.safetensors",
+        "votes.safetensors",
+        "certified.png",
+        "certified-labels.png",
+    }
+    certificate = sc.Certificate.load(out / "certificate.safetensors")
+    assert 0 < certificate.certified < 24 * 32
+    again = sc.certify_votes(sc.Votes.load(out / "votes.safetensors"), tau=0.75, alpha=0.001)
+    assert again.labels.tolist() == certificate.labels.tolist()
+    with Image.open(out / "certified.png") as picture:
+        assert picture.size[0] > 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "norm"),
+    [
+        (["--noise", "rotation"], "angle"),
+        (["--noise", "rotation:y"], "angle"),
+        (["--noise", "rotation:1,1,0"], "angle"),
+        (["--noise", "laplace"], "l1"),
+        (["--noise", "gaussian?channels=0,1,2&axis=1"], "l2"),
+        (["--norm", "linf"], "linf"),
+        (["--correction", "k-fwer", "--b", "2"], "l2"),
+        (["--correction", "k-fwer", "--k", "3"], "l2"),
+    ],
+)
+def test_certify_an_array(files, segcertify, options, norm):
+    segcertify("certify", "cloud.npy", "--model", "python:my_model:halves", "--sigma", 0.1, *options)
+    certificate = sc.Certificate.load(files / "certified" / "cloud" / "certificate.safetensors")
+    assert certificate.norm == norm
+    assert certificate.certified > 0
+    assert certificate.k == (3 if "k-fwer" in options else 1)
+
+
+def test_json_and_quiet(files, segcertify):
+    arguments = ["certify", "photo.png", *BRIGHT, "--sigma", 0.1]
+    shown = segcertify(*arguments, "--json")
+    certificate = sc.Certificate.load(files / "certified" / "photo" / "certificate.safetensors")
+    assert shown.json["claim"] == certificate.claim
+    assert (shown.json["radius"], shown.json["certified"]) == (certificate.radius, certificate.certified)
+    assert "certified/photo/certificate.safetensors" in shown.json["files"]
+    quiet = segcertify(*arguments, "--quiet")
+    assert "With probability" in quiet.out
+    assert "wrote" not in quiet.out
+    assert quiet.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gone.png", *BRIGHT], "no file at gone.png"),
+        (["photo.png", "--model", "python:other:bright"], "cannot import 'other'"),
+        (["photo.png", *BRIGHT, "--sigma", "-1"], "sigma must be positive"),
+        (["photo.png", *BRIGHT, "--n", "9"], "Use n >= 48"),
+        (["photo.png", *BRIGHT, "--device", "foo"], "device must be such as 'cpu' or 'cuda', but got 'foo'"),
+        (["photo.png", *BRIGHT, "--noise", "gaussian?channels=a"], "channels cannot be 'a'"),
+        (["photo.png", *BRIGHT, "--noise", "axis-rotation"], "unknown noise 'axis-rotation'"),
+        *(
+            (["photo.png", *BRIGHT, "--out", out], "cannot write to the folder")
+            for out in ("photo.png/x", "photo.png", "x" * 300)
+        ),
+        (["empty.npy", "--model", "pets"], "x is empty"),
+    ],
+)
+def test_bad_input_is_one_clear_line(files, segcertify, arguments, message):
+    before = set(files.rglob("*"))
+    shown = segcertify("certify", *(arguments if "--sigma" in arguments else [*arguments, "--sigma", "1"]), code=2)
+    assert f"error: {message}" in shown.err or message in shown.err
+    assert {path for path in set(files.rglob("*")) - before if "__pycache__" not in str(path)} == set()
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_a_photograph_with_a_label_is_taken_as_it_is_stored(files, segcertify, labelled):
+    exif = Image.Exif()
+    exif[0x0112] = 6  # lying on its side
+    with Image.open(files / "photo.png") as photo:
+        photo.save(files / "turned.png", exif=exif)
+    Image.new("L", (32, 24)).save(files / "label.png")
+    label = ["--label", "label.png"] if labelled else []
+    segcertify("certify", "turned.png", *BRIGHT, "--sigma", 0.1, *label)
+    certificate = sc.Certificate.load(files / "certified" / "turned" / "certificate.safetensors")
+    assert certificate.labels.shape == ((24, 32) if labelled else (32, 24))
+
+
+def test_certify_says_when_an_array_is_not_in_the_models_units(files, segcertify):
+    for scale, noted in ((1, False), (255, True)):
+        np.save(files / f"{scale}.npy", scale * np.random.default_rng(0).random((3, 16, 16)))
+        shown = segcertify("certify", f"{scale}.npy", "--model", "pets", "--sigma", 0.1, "--n", 60)
+        assert ("but the model was trained on images in [0, 1]" in shown.text) == noted
+
+
+def test_certify_never_replaces_another_inputs_certificate(files, segcertify):
+    (files / "other").mkdir()
+    Image.new("RGB", (24, 32)).save(files / "other" / "photo.png")
+    arguments = [*BRIGHT, "--sigma", 0.1]
+    segcertify("certify", "photo.png", *arguments)
+    shown = segcertify("certify", "other/photo.png", *arguments, code=2)
+    assert "certified/photo holds the certificate of another input: give another --out" in shown.err
+    segcertify("certify", "photo.png", *arguments, "--tau", "0.8")
+
+
+@pytest.fixture(scope="module")
+def chair():
+    """The rows of a file: x y z nx ny nz label, far from the origin and large."""
+    scene = sc.data.load("shapes:?category=Chair&count=1&normals=true&points=600")[0]
+    x, target = scene.x, scene.target
+    return np.column_stack([x * [3, 3, 3, 1, 1, 1] + [5, 1, -2, 0, 0, 0], target]).astype(np.float32)
+
+
+@pytest.fixture
+def models(folder, monkeypatch):
+    """Where the commands on clouds run."""
+    (folder / "cloud_models.py").write_text(MODELS)
+    monkeypatch.syspath_prepend(folder)
+    return folder
+
+
+def write(path, table, names):
+    """A cloud in whatever form its suffix says."""
+    if path.suffix == ".npy":
+        np.save(path, table)
+    elif path.suffix == ".txt":
+        np.savetxt(path, table)
+    else:
+        properties = "".join(f"property float {name}\n" for name in names)
+        header = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(table)}\n{properties}end_header\n"
+        path.write_bytes(header.encode() + table.astype("<f4").tobytes())
+    return path
+
+
+NAMES = ["x", "y", "z", "nx", "ny", "nz", "label"]
+
+
+def facts(page):
+    """The data in a page."""
+    return json.loads(re.search(r'type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.S).group(1))
+
+
+def test_a_labelled_cloud(models, chair, capsys):
+    """Noise on x, y, z; the claim says so; both pictures have the parts' names, and the ground truth."""
+    certify(write(models / "seat.txt", chair, NAMES), SHAPES, 0.05, n=60, n0=2)
+    out, shown = models / "certified" / "seat", " ".join(capsys.readouterr().out.split())
+    assert sorted(file.name for file in out.iterdir()) == [
+        "certificate.safetensors", "certified.html", "certified.png", "votes.safetensors",
+    ]  # fmt: skip
+    certificate = sc.Certificate.load(out / "certificate.safetensors")
+    assert certificate.noise == sc.Gaussian(0.05, (0, 1, 2), 1)
+    assert "l2 norm on channels [0, 1, 2] of axis 1 (all else unchanged)" in shown
+    assert set(np.unique(certificate.labels)) == {sc.ABSTAIN, BACK, LEG}
+    seen = np.concatenate(sys.modules["cloud_models"].SEEN)
+    noisy = seen[(seen[:, :, 3:] == chair[:, 3:6]).all(axis=(1, 2))]  # all but those of the probe, a fixed input
+    assert len(noisy) >= 60 + 2
+    assert (np.ptp(noisy[:, :, :3], axis=0) > 0).all()
+    data = facts(out / "certified.html")
+    parts = {part["name"]: part["colour"] for part in data["parts"]}
+    assert parts["Chair back"] == "#4477aa"
+    assert list(parts) == ["Chair back", "Chair seat", "Chair leg", "Chair arm"][: len(parts)]
+    truth = np.frombuffer(base64.b64decode(data["labels"]["target"]), "<i4")
+    assert (truth + BACK).tolist() == chair[:, 6].tolist()
+    with Image.open(out / "certified.png") as picture:
+        assert picture.size[0] == 1500
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (3, {}, sc.Gaussian(0.1)),
+        (6, {}, sc.Gaussian(0.1, (0, 1, 2), 1)),
+        (6, {"noise": "gaussian?channels=0,2"}, sc.Gaussian(0.1, (0, 2), 1)),
+        (6, {"noise": "gaussian?channels=0,1,2,3,4,5"}, sc.Gaussian(0.1, (0, 1, 2, 3, 4, 5), 1)),
+        (6, {"noise": "gaussian?channels=7&axis=0"}, sc.Gaussian(0.1, (7,), 0)),
+        (6, {"noise": "rotation"}, sc.Rotation(0.1)),
+    ],
+)
+def test_where_noise_goes(models, chair, monkeypatch, case):
+    columns, options, noise = case
+    monkeypatch.setattr("segcertify.cli.inputs.draw", lambda *_, **options: [])
+    certify(write(models / "a.txt", chair[:, :columns], NAMES), HEIGHTS, 0.1, n=60, n0=1, **options)
+    assert sc.Certificate.load(models / "certified" / "a" / "certificate.safetensors").noise == noise
+
+
+def test_the_bundled_model(models, chair):
+    """The real network, once: what it certifies are parts of chairs, and mostly right."""
+    path = write(models / "a.npy", chair[:512], NAMES)
+    certify(path, "parts?category=chair&runs=1", 0.1, tau=0.6, n=18, n0=1, alpha=0.1)
+    certificate = sc.Certificate.load(models / "certified" / "a" / "certificate.safetensors")
+    certified = ~certificate.abstained
+    assert certified.mean() > 0.5
+    assert (certificate.labels[certified] == chair[:512, 6][certified]).mean() > 0.8
+    assert (models / "certified" / "a" / "certified.html").exists()
+
+
+def test_an_image_has_the_cards_names_and_colours(models, monkeypatch):
+    """Also a label that the model does not know is refused before any work."""
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 48, 3), np.uint8)
+    Image.fromarray(pixels).save(models / "photo.png")
+    Image.fromarray(np.full((32, 48), 1, np.uint8)).save(models / "truth.png")
+    figures = []
+    monkeypatch.setattr("segcertify.figures.image.save_figure", lambda figure, path: figures.append(figure))
+    certify(models / "photo.png", "pets", 0.25, tau=0.6, n=40, n0=2, alpha=0.1, label=models / "truth.png")
+    card = card_of(load("pets"))
+    named = [text.get_text() for text in figures[0].legends[0].get_texts()]
+    assert set(named) <= set(card.classes)
+    assert card.classes[1] in named  # the ground truth has it
+    with Image.open(models / "certified" / "photo" / "certified-labels.png") as labels:
+        assert labels.getpalette()[: 3 * len(card.colours)] == [part for colour in card.colours for part in colour]
+    Image.fromarray(np.full((32, 48), 7, np.uint8)).save(models / "truth.png")
+    with pytest.raises(InputError, match=r"truth.png, pixel \(0, 0\), holds the value 7, which is neither a class"):
+        certify(models / "photo.png", "pets", 0.25, label=models / "truth.png")
+
+
+def changed(table, row, column, value):
+    table = table.copy()
+    table[row, column] = value
+    return table
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (lambda t: t[:, :3], SHAPES, {}, "a.txt has the columns x y z, but normals are needed: add nx ny nz"),
+        (lambda t: t[:, :5], SHAPES, {}, r"a.txt has 5 columns, but a cloud has 3 \(x y z\), 4 \(x y z label\), 6"),
+        (lambda t: changed(t, 2, 1, np.nan), SHAPES, {}, "a.txt, line 3: y is nan, not a finite number"),
+        (
+            lambda t: changed(t, 4, 6, 20),
+            SHAPES,
+            {},
+            r"line 5 holds the value 20, which is neither a class of Chair nor ignored \(allowed: 12 \.\. 15, 255\)",
+        ),
+        (lambda t: changed(t, 4, 6, 12.5), SHAPES, {}, "line 5: the label 12.5 is not a whole number"),
+        (lambda t: changed(t, 4, 6, -1), HEIGHTS, {}, r"line 5 holds the value -1, which is neither a class nor"),
+        (lambda t: t[:100], SHAPES, {}, "PointNet2 takes at least 512 points, but got 100"),
+        (lambda t: t, "parts?category=Sofa", {}, "unknown category 'Sofa': use Airplane"),
+        (lambda t: t, f"{SHAPES}?category=none", {}, "unknown category 'none'"),
+        (lambda t: t, "parts", {}, "must know which category .* write .category=Chair in its spec"),
+        (lambda t: t, HEIGHTS, {"label": "a.png"}, "label is for images, but .*a.txt is a cloud"),
+        (lambda t: t[:, :6], HEIGHTS, {"noise": "gaussian?channels=6"}, r"channels=\(6,\) are outside axis 1"),
+    ],
+)
+def test_bad_clouds(models, chair, case):
+    make, model, options, message = case
+    with pytest.raises(InputError, match=message):
+        certify(write(models / "a.txt", make(chair), NAMES), model, 0.1, **options)

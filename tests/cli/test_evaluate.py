@@ -1,0 +1,185 @@
+"""`segcertify evaluate`."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import trees
+from PIL import Image
+
+from segcertify.evaluation import Setting
+from segcertify.records import read_records
+
+SETTINGS = [Setting(0.1, 60, 0.75), Setting(0.1, 120, 0.9), Setting(0.3, 60, 0.75), Setting(0.3, 60, 0.95)]
+MODULE = """
+import os, time
+import torch
+
+def brightness():
+    def model(batch):
+        if os.environ.get("SLOW"):
+            time.sleep(0.02)
+        grey = batch.mean(1)
+        return torch.stack([0.5 - grey, grey - 0.5, torch.full_like(grey, -9.0)], 1)
+    return model
+"""
+LINEAR = """
+import torch
+
+def make():
+    return lambda batch: torch.stack([0.5 - batch.mean(1), batch.mean(1) - 0.5, batch.mean(1) - 9], 1)
+"""
+
+
+@pytest.fixture
+def evaluate(folder, segcertify):
+    """The command on two small images, with further options."""
+    trees.pets(folder / "pets", count=2)
+    (folder / "linear_model.py").write_text(LINEAR)
+    arguments = ["evaluate", "--model", "python:linear_model:make", "--data", "pets:pets", "--out", "run"]
+    return lambda *options, code=0: segcertify(*arguments, *options, code=code)
+
+
+ONE = ["--sigma", 0.25, "--n", 60, "--tau", 0.75]
+
+
+def test_one_claim_in_two_forms(evaluate, folder):
+    evaluate(*ONE)
+    records = (folder / "run" / "records.jsonl").read_text()
+    shown = evaluate("--setting", "tau=0.75,n=60,sigma=0.25")  # the same run, so nothing is left to do
+    assert "sigma=0.25, n=60, tau=0.75, holm" in shown.text
+    assert (folder / "run" / "records.jsonl").read_text() == records
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "name a claim with --sigma 0.25 --n 100 --tau 0.75"),
+        (["--setting", "0.25,100,0.75"], "write --setting sigma=0.25,n=100,tau=0.75 instead of 0.25,100,0.75"),
+        (["--setting", "sigma=1,n=9,tau=.75", "--n", 9], "use one form or the other"),
+        ([*ONE, "--data", "x"], "unknown data set 'x'"),
+        ([*ONE, "--attack", "--loss", "hinge"], "unknown loss 'hinge'"),
+        ([*ONE, "--attack", "--radius", "-1"], "the radius of an attack must be positive, but got -1.0"),
+        ([*ONE, "--steps", "9"], "--steps is for an attack, but there is none: add --attack"),
+        ([*ONE, "--radius", "1"], "--radius is for an attack, but there is none: add --attack"),
+        ([*ONE, "--attack", "--smoothed-draws", "-1"], "must be an integer not less than 0"),
+        ([*ONE, "--correction", "k-fwer"], "needs k, or an error budget b"),
+        ([*ONE, "--k", "2"], "k and b belong to correction='k-fwer'"),
+    ],
+)
+def test_bad_options(evaluate, folder, options, message):
+    assert message in evaluate(*options, code=2).err
+    assert not (folder / "run").exists()
+
+
+def test_an_attack(evaluate, folder):
+    attack = ["--attack", "--loss", "cospgd", "--steps", "5", "--restarts", "2", "--radius", "0.5"]
+    assert "Under attack" in evaluate(*ONE, *attack).out
+    stored = json.loads((folder / "run" / "config.json").read_text())["attack"]
+    assert stored == {"loss": "cospgd", "radii": [0.5], "steps": 5, "restarts": 2, "smoothed": 0}
+    report = {path.name: path for path in (folder / "run" / "report").iterdir()}
+    assert {f"attacked.{suffix}" for suffix in ("md", "tex", "csv", "png")} < set(report)
+    first, second = csv.DictReader(report["attacked.csv"].read_text(encoding="utf-8").splitlines())
+    assert float(second["base accuracy"]) < float(first["base accuracy"])
+    assert "smoothed accuracy" not in first
+
+
+def test_without_an_attack_the_report_has_none(evaluate, folder):
+    assert "Under attack" not in evaluate(*ONE).out
+    assert "attacked" not in {path.stem for path in (folder / "run" / "report").iterdir()}
+
+
+@pytest.mark.parametrize("budget", [["--k", 3], ["--b", 2]])
+def test_k_fwer(evaluate, segcertify, budget):
+    """Fewer than k errors are allowed: more is certified than by Holm, and an audit uses the same k."""
+    corrections = ["--correction", "k-fwer", "--correction", "holm"]
+    rows = evaluate(*ONE, *corrections, *budget, "--votes", "--json").json["results"]
+    assert [row for row in rows[1:] if "k-fwer" in str(row)]
+    audit = ["audit", "run", "--model", "python:linear_model:make", "--data", "pets:pets", "--n", 200, "--steps", 0]
+    assert "0 of 2 inputs have a violation" in segcertify(*audit, "--correction", "k-fwer").text
+
+
+def test_json_and_quiet(evaluate):
+    shown = evaluate(*ONE, "--json")
+    assert [row["R"] for row in shown.json["results"]][1:] == [0.1686]
+    assert "run/report/results.csv" in shown.json["files"]
+    quiet = evaluate(*ONE, "--quiet")
+    assert "wrote" not in quiet.out
+    assert quiet.err == ""
+
+
+def test_too_few_draws_are_noted_first(evaluate):
+    shown = evaluate("--setting", "sigma=0.1,n=9,tau=.75", "--setting", "sigma=0.1,n=60,tau=.75").err
+    assert shown.count("all will abstain: n=9 can certify nothing") == 1
+    assert "n=60 can" not in shown
+
+
+@pytest.mark.parametrize("noise", ["rotation:z", "laplace"])
+def test_the_noise_of_clouds(folder, segcertify, noise):
+    trees.shapenet(folder / "shapenet")
+    (folder / "half_model.py").write_text("def make():\n    return lambda batch: (batch[..., 0] > 0).long()\n")
+    arguments = ["evaluate", "--model", "python:half_model:make", "--data", "shapenet:shapenet?points=64"]
+    arguments += ["--sigma", 0.1, "--n", 60, "--noise", noise, "--limit", "2", "--pictures", "--out", "run"]
+    assert f"{noise} noise" in segcertify(*arguments).text
+    assert (folder / "run" / "report" / "categories.csv").is_file()
+    assert len(list((folder / "run" / "certified").glob("*.html"))) == 2
+
+
+@pytest.fixture
+def pets(tmp_path):
+    """Five small scenes in the pets layout: dark is background, bright is cat, with wrong and ignored pixels."""
+    rng = np.random.default_rng(0)
+    for folder in ("images", "labels"):
+        (tmp_path / "pets" / folder).mkdir(parents=True)
+    for name in "abcde":
+        bright = rng.random((12, 16)) < 0.5
+        pixels = np.where(bright[..., None], 200, 60) + rng.integers(-40, 40, (12, 16, 3))
+        labels = np.where(rng.random((12, 16)) < 0.1, 2, bright.astype(int))
+        labels[0] = 255
+        Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / "pets" / "images" / f"{name}.jpg", quality=95)
+        Image.fromarray(labels.astype(np.uint8)).save(tmp_path / "pets" / "labels" / f"{name}.png")
+    return tmp_path / "pets"
+
+
+def without_times(path):
+    records = [asdict(record) for record in read_records(path)]
+    return [{k: v for k, v in record.items() if not k.endswith("_seconds")} for record in records]
+
+
+def test_killed_three_times_gives_the_same_records(pets, tmp_path):
+    """kill -9 through the command line, at three moments; the records equal those of one run, but for times."""
+    (tmp_path / "my_model.py").write_text(MODULE)
+    arguments = ["evaluate", "--model", "python:my_model:brightness", "--data", f"pets:{pets}", "--batch-size", "5"]
+    for setting in SETTINGS:
+        arguments += ["--setting", f"sigma={setting.sigma},n={setting.n},tau={setting.tau}"]
+    command = [sys.executable, "-c", "from segcertify.cli import main; main()", *arguments, "--votes"]
+
+    def records(out):
+        path = tmp_path / out / "records.jsonl"
+        return path.read_text().count("\n") if path.exists() else 0
+
+    for killed in range(3):
+        process = subprocess.Popen(
+            [*command, "--out", "killed"], cwd=tmp_path, env=os.environ | {"SLOW": "1"}, stdout=subprocess.DEVNULL
+        )
+        target = killed + 1
+        while records("killed") < target and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert records("killed") < 5 * 7
+    for out in ("killed", "whole"):
+        subprocess.run([*command, "--out", out], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    assert without_times(tmp_path / "killed" / "records.jsonl") == without_times(tmp_path / "whole" / "records.jsonl")
+    for votes in (tmp_path / "whole" / "votes").iterdir():
+        assert votes.read_bytes() == (tmp_path / "killed" / "votes" / votes.name).read_bytes()
+    assert json.loads((tmp_path / "killed" / "config.json").read_text())["model"] == "python:my_model:brightness"
+    assert not list((tmp_path / "killed").glob("resume*"))
+    assert {file.suffix for file in (tmp_path / "whole" / "report").iterdir()} == {".md", ".tex", ".csv", ".png"}

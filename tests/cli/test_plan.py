@@ -1,0 +1,44 @@
+"""`segcertify plan`."""
+
+import pytest
+
+
+def test_plan(segcertify):
+    shown = segcertify("plan", "-N", 1024 * 2048, "--n", 100, "--p", 0.99).out
+    assert "2,097,152" in shown
+    assert "75" in shown
+    assert "0.75, 0.001, holm" in shown
+
+
+def test_plan_a_radius(segcertify):
+    arguments = ["plan", "-N", 2048, "--tau", 0.75, "--noise", "rotation", "--radius"]
+    shown = segcertify(*arguments, 3.1415926).out
+    assert "sigma of rotation noise that proves R = 3.14159" in shown
+    assert "2.22356" in shown
+    assert "no rotation is farther than pi, but the radius is 5" in segcertify(*arguments, 5, code=2).err
+
+
+def test_json(segcertify):
+    found = segcertify("plan", "-N", 1024 * 2048, "--n", 100, "--radius", 0.5, "--json").json
+    assert (found["N"], found["n_min"], found["tolerates"], found["expected"]) == (1024 * 2048, 75, 2, None)
+    assert found["sigma"] == pytest.approx(0.5 / 0.67449, rel=1e-4)
+
+
+@pytest.mark.parametrize("budget", [["--k", 3], ["--b", 2]])
+def test_k_fwer(segcertify, budget):
+    found = segcertify("plan", "-N", 2048, "--correction", "k-fwer", *budget, "--json").json
+    assert found["correction"] == "k-fwer"
+    assert found["n_min"] < segcertify("plan", "-N", 2048, "--json").json["n_min"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tau", "0.3"], "error: tau must lie in [0.5, 1), but got 0.3"),
+        (["--correction", "none"], "error: unknown correction 'none'"),
+        (["--correction", "k-fwer"], "needs k, or an error budget b"),
+        (["--k", "2"], "k and b belong to correction='k-fwer'"),
+    ],
+)
+def test_bad_input(segcertify, options, message):
+    assert message in segcertify("plan", "-N", "10", *options, code=2).err
