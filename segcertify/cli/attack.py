@@ -8,31 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segcertify.certificate import radius_text
-from segcertify.cli.options import (
-    Alpha,
-    Candidates,
-    Copies,
-    Device,
-    Draws,
-    Ignore,
-    Json,
-    Label,
-    Loss,
-    Model,
-    NonRobust,
-    Out,
-    Quiet,
-    Radius,
-    Restarts,
-    Seed,
-    ShortSide,
-    Sigma,
-    Steps,
-    Tau,
-    chosen_device,
-    folder,
-    ready_model,
-)
+from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, certificate_values
 from segcertify.errors import InputError, require_integer, require_positive
 
@@ -43,26 +19,26 @@ if TYPE_CHECKING:
 
 def attack(
     image: Annotated[Path, typer.Argument(help="An image; becomes RGB in [0, 1].")],
-    model: Model[str],
-    non_robust: NonRobust[str],
-    sigma: Sigma[float] = 0.25,
-    n: Draws[int] = 100,
-    tau: Tau[float] = 0.75,
-    seed: Seed = 0,
-    n0: Candidates = 10,
-    alpha: Alpha = 0.001,
-    short_side: ShortSide = None,
-    label: Label = None,
-    ignore: Ignore = 255,
-    radius: Radius[float | None] = None,
-    steps: Steps[int] = 100,
-    loss: Loss[str] = "cross-entropy",
-    restarts: Restarts[int] = 1,
-    copies: Copies = 8,
-    device: Device = None,
-    out: Out[Path | None] = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    model: opt.Model[str],
+    non_robust: opt.NonRobust[str],
+    sigma: opt.Sigma[float] = 0.25,
+    n: opt.Draws[int] = 100,
+    tau: opt.Tau[float] = 0.75,
+    seed: opt.Seed = 0,
+    n0: opt.Candidates = 10,
+    alpha: opt.Alpha = 0.001,
+    short_side: opt.ShortSide = None,
+    label: opt.Label = None,
+    ignore: opt.Ignore = 255,
+    radius: opt.Radius[float | None] = None,
+    steps: opt.Steps[int] = 100,
+    loss: opt.Loss[str] = "cross-entropy",
+    restarts: opt.Restarts[int] = 1,
+    copies: opt.Copies = 8,
+    device: opt.Device = None,
+    out: opt.Out[Path | None] = None,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Attack a non-robust, a robust and the smoothed model, and draw the paper's Figure 1, by default in attacked/NAME.
 
@@ -91,11 +67,11 @@ def attack(
         raise InputError(
             f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"
         )
-    device = chosen_device(device)
-    robust, other = ready_model(model, device), ready_model(non_robust, device)
+    device = opt.chosen_device(device)
+    robust, other = opt.ready_model(model, device), opt.ready_model(non_robust, device)
     read_in = read(image, robust, label=label, ignore=ignore, short_side=short_side)
     printer.note(size_note(robust, read_in.x.shape))
-    out = folder(out or Path("attacked") / image.stem)
+    out = opt.folder(out or Path("attacked") / image.stem)
     x = torch.from_numpy(read_in.x).to(device)
     require_comparable(robust, other, x)
     certificate = certify(
@@ -104,19 +80,9 @@ def attack(
     certificate.save(out / "certificate.safetensors")
     printer.say(certificate.claim)
     found = compare(
-        robust,
-        other,
-        x,
-        certificate,
-        target=read_in.target,
-        radius=radius,
-        steps=steps,
-        loss=loss,
-        restarts=restarts,
-        draws=copies,
-        seed=seed,
-        progress=printer.progress,
-    )
+        robust, other, x, certificate, target=read_in.target, radius=radius, steps=steps, loss=loss, restarts=restarts,
+        draws=copies, seed=seed, progress=printer.progress,
+    )  # fmt: skip
     card = card_of(robust)
     figure = attack_figure(
         read_in.x,

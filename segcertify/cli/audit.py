@@ -9,29 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segcertify.certificate import Certificate
-from segcertify.cli.options import (
-    BatchSize,
-    Copies,
-    Correction,
-    Data,
-    Device,
-    Draws,
-    Every,
-    Json,
-    Limit,
-    Model,
-    Precision,
-    Quiet,
-    Restarts,
-    Seed,
-    Setting,
-    ShortSide,
-    Steps,
-    chosen_device,
-    chosen_scenes,
-    claim_of,
-    ready_model,
-)
+from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer
 from segcertify.errors import InputError
 from segcertify.noise import EXAMPLES, Noise
@@ -48,10 +26,10 @@ def audit(
     claim: Annotated[
         Path | None, typer.Argument(help="A certificate's file, or the folder of an evaluation that kept its votes.")
     ] = None,
-    model: Model[str | None] = None,
+    model: opt.Model[str | None] = None,
     input: Annotated[Path | None, typer.Option(help="The input that was certified.")] = None,
-    data: Data[str | None] = None,
-    setting: Setting[str | None] = None,
+    data: opt.Data[str | None] = None,
+    setting: opt.Setting[str | None] = None,
     sampler: Annotated[
         bool,
         typer.Option(
@@ -60,21 +38,21 @@ def audit(
             "--model and --input also whether the model gives the same labels twice.",
         ),
     ] = False,
-    n: Draws[int] = 1000,
+    n: opt.Draws[int] = 1000,
     level: Annotated[float, typer.Option(help="The chance that the audit refutes a true certificate.")] = 1e-6,
-    seed: Seed = 0,
-    correction: Correction[str | None] = None,
-    short_side: ShortSide = None,
-    every: Every[int] = 1,
-    limit: Limit = None,
-    steps: Steps[int] = 20,
-    restarts: Restarts[int] = 1,
-    copies: Copies = 8,
-    batch_size: BatchSize = None,
-    device: Device = None,
-    precision: Precision = "fp32",
-    json: Json = False,
-    quiet: Quiet = False,
+    seed: opt.Seed = 0,
+    correction: opt.Correction[str | None] = None,
+    short_side: opt.ShortSide = None,
+    every: opt.Every[int] = 1,
+    limit: opt.Limit = None,
+    steps: opt.Steps[int] = 20,
+    restarts: opt.Restarts[int] = 1,
+    copies: opt.Copies = 8,
+    batch_size: opt.BatchSize = None,
+    device: opt.Device = None,
+    precision: opt.Precision = "fp32",
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Try to refute certificates with fresh draws at the strongest perturbations found. Exit code 1 if one is refuted.
 
@@ -89,29 +67,23 @@ def audit(
     printer = Printer(json, quiet)
     run = claim if claim is not None and claim.is_dir() else None
     certificate = Certificate.load(claim) if claim is not None and run is None else None
-    device = chosen_device(device)
+    device = opt.chosen_device(device)
     if sampler:
         noises = None if certificate is None else [certificate.noise]
-        segmenter = None if model is None else ready_model(model, device, precision=precision)
+        segmenter = None if model is None else opt.ready_model(model, device, precision=precision)
         if segmenter is not None and input is None:
             raise InputError("to compare a model's labels, give an input for it: --input FILE")
         x = None if input is None else read(input, segmenter, short_side=short_side).x
         _audit_sampler(noises, segmenter, x, printer=printer, level=level, seed=seed, device=device)
         return
     options: Options = {
-        "n": n,
-        "draws": copies,
-        "steps": steps,
-        "restarts": restarts,
-        "level": level,
-        "batch_size": batch_size,
-        "device": device,
-        "progress": printer.progress,
-    }
+        "n": n, "draws": copies, "steps": steps, "restarts": restarts, "level": level, "batch_size": batch_size,
+        "device": device, "progress": printer.progress,
+    }  # fmt: skip
     found: Finding | Audit
     values: dict[str, Any] = {}
     if certificate is not None and model is not None and input is not None:
-        segmenter = ready_model(model, device, precision=precision)
+        segmenter = opt.ready_model(model, device, precision=precision)
         x = read(input, segmenter, short_side=short_side).x
         found = audit_certificate(segmenter, torch.from_numpy(x), certificate, seed=seed, **options)
         table = _perturbed(found)
@@ -120,10 +92,10 @@ def audit(
         values = {"claim": certificate.claim, "tests": found.tests, "perturbed": table}
     elif run is not None and model is not None and data is not None:
         found = audit_run(
-            ready_model(model, device),  # in the precision of the run
-            chosen_scenes(data, every=every, limit=limit, short_side=short_side),
+            opt.ready_model(model, device),  # in the precision of the run
+            opt.chosen_scenes(data, every=every, limit=limit, short_side=short_side),
             run,
-            setting=None if setting is None else claim_of(setting),
+            setting=None if setting is None else opt.claim_of(setting),
             correction=correction,
             seed=seed,
             **options,

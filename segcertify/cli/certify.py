@@ -7,33 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from segcertify.cli.options import (
-    Alpha,
-    BatchSize,
-    Candidates,
-    Correction,
-    Device,
-    Draws,
-    ErrorBudget,
-    ErrorCount,
-    Ignore,
-    Json,
-    Label,
-    Model,
-    Noise,
-    Norm,
-    Out,
-    Precision,
-    Quiet,
-    Seed,
-    ShortSide,
-    Sigma,
-    Tau,
-    chosen_device,
-    folder,
-    noise_on,
-    ready_model,
-)
+from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, certificate_values, resumable
 from segcertify.errors import InputError
 from segcertify.noise.names import parse
@@ -51,27 +25,27 @@ def certify(
             "where known. Any other .npy file of floats stays as it is."
         ),
     ],
-    model: Model[str],
-    sigma: Sigma[float],
-    noise: Noise[str] = "gaussian",
-    n: Draws[int] = 100,
-    tau: Tau[float] = 0.75,
-    seed: Seed = 0,
-    n0: Candidates = 10,
-    alpha: Alpha = 0.001,
-    correction: Correction[str] = "holm",
-    k: ErrorCount = None,
-    b: ErrorBudget = None,
-    norm: Norm = None,
-    short_side: ShortSide = None,
-    label: Label = None,
-    ignore: Ignore = 255,
-    batch_size: BatchSize = None,
-    device: Device = None,
-    precision: Precision = "fp32",
-    out: Out[Path | None] = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    model: opt.Model[str],
+    sigma: opt.Sigma[float],
+    noise: opt.Noise[str] = "gaussian",
+    n: opt.Draws[int] = 100,
+    tau: opt.Tau[float] = 0.75,
+    seed: opt.Seed = 0,
+    n0: opt.Candidates = 10,
+    alpha: opt.Alpha = 0.001,
+    correction: opt.Correction[str] = "holm",
+    k: opt.ErrorCount = None,
+    b: opt.ErrorBudget = None,
+    norm: opt.Norm = None,
+    short_side: opt.ShortSide = None,
+    label: opt.Label = None,
+    ignore: opt.Ignore = 255,
+    batch_size: opt.BatchSize = None,
+    device: opt.Device = None,
+    precision: opt.Precision = "fp32",
+    out: opt.Out[Path | None] = None,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Certify one input. Writes votes, certificate and pictures, by default to certified/NAME. Run again to resume."""
     import torch
@@ -84,37 +58,22 @@ def certify(
     parse(noise)(sigma)  # bad options are refused before the model is loaded
     if not input.is_file():
         raise InputError(f"no file at {input}")
-    device = chosen_device(device)
-    segmenter = ready_model(model, device, precision=precision)
+    device = opt.chosen_device(device)
+    segmenter = opt.ready_model(model, device, precision=precision)
     found = read(input, segmenter, label=label, ignore=ignore, short_side=short_side)
     x = torch.from_numpy(found.x)
-    drawn = found.domain.noise(parse(noise_on(noise, found.domain.axis))(sigma), x.shape)
+    drawn = found.domain.noise(parse(opt.noise_on(noise, found.domain.axis))(sigma), x.shape)
     printer.note(size_note(segmenter, x.shape))
     printer.note(_units_note(segmenter, found, input))
-    out = folder(out or Path("certified") / input.stem)
+    out = opt.folder(out or Path("certified") / input.stem)
     votes, resume = out / "votes.safetensors", out / "resume.safetensors"
     require_its_folder(votes, x)
     with resumable():
         certificate = certify(
-            segmenter,
-            x,
-            noise=drawn,
-            tau=tau,
-            n=n,
-            n0=n0,
-            alpha=alpha,
-            seed=seed,
-            correction=correction,
-            k=k,
-            b=b,
-            norm=norm,
-            batch_size=batch_size,
-            device=device,
-            input_id=input.stem,
-            checkpoint=resume,
-            save_votes=votes,
+            segmenter, x, noise=drawn, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, correction=correction, k=k, b=b,
+            norm=norm, batch_size=batch_size, device=device, input_id=input.stem, checkpoint=resume, save_votes=votes,
             progress=printer.progress,
-        )
+        )  # fmt: skip
     certificate.save(out / "certificate.safetensors")
     resume.unlink(missing_ok=True)
     pictures = draw(segmenter, found, certificate, device=device, out=out)

@@ -7,42 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segcertify.cli.options import (
-    ATTACK,
-    OUTPUT,
-    Alpha,
-    BatchSize,
-    Candidates,
-    Correction,
-    Data,
-    Device,
-    Draws,
-    ErrorBudget,
-    ErrorCount,
-    Every,
-    Json,
-    Limit,
-    Loss,
-    Model,
-    Noise,
-    Out,
-    Precision,
-    Quiet,
-    Radius,
-    Restarts,
-    Seed,
-    Setting,
-    ShortSide,
-    Sigma,
-    Steps,
-    Tau,
-    chosen_device,
-    chosen_scenes,
-    claims_of,
-    folder,
-    noise_on,
-    ready_model,
-)
+from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, resumable
 from segcertify.cli.report import print_report
 from segcertify.errors import InputError
@@ -50,53 +15,54 @@ from segcertify.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from segcertify.evaluation import AttackSettings
-    from segcertify.evaluation import Setting as Claim
+    from segcertify.evaluation import AttackSettings, Setting
     from segcertify.stats.correction import Procedure
 
 
 def evaluate(
-    model: Model[str],
-    data: Data[str],
-    sigma: Sigma[float | None] = None,
-    n: Draws[int | None] = None,
-    tau: Tau[float | None] = None,
-    setting: Setting[list[str] | None] = None,
-    noise: Noise[str] = "gaussian",
-    seed: Seed = 0,
+    model: opt.Model[str],
+    data: opt.Data[str],
+    sigma: opt.Sigma[float | None] = None,
+    n: opt.Draws[int | None] = None,
+    tau: opt.Tau[float | None] = None,
+    setting: opt.Setting[list[str] | None] = None,
+    noise: opt.Noise[str] = "gaussian",
+    seed: opt.Seed = 0,
     attack: Annotated[bool, typer.Option("--attack", help="Also attack every scene.")] = False,
-    n0: Candidates = 10,
-    alpha: Alpha = 0.001,
-    correction: Correction[list[str] | None] = None,
-    k: ErrorCount = None,
-    b: ErrorBudget = None,
-    short_side: ShortSide = None,
-    every: Every[int] = 1,
-    limit: Limit = None,
-    loss: Loss[str | None] = None,
-    radius: Radius[list[float] | None] = None,
-    steps: Steps[int | None] = None,
-    restarts: Restarts[int | None] = None,
+    n0: opt.Candidates = 10,
+    alpha: opt.Alpha = 0.001,
+    correction: opt.Correction[list[str] | None] = None,
+    k: opt.ErrorCount = None,
+    b: opt.ErrorBudget = None,
+    short_side: opt.ShortSide = None,
+    every: opt.Every[int] = 1,
+    limit: opt.Limit = None,
+    loss: opt.Loss[str | None] = None,
+    radius: opt.Radius[list[float] | None] = None,
+    steps: opt.Steps[int | None] = None,
+    restarts: opt.Restarts[int | None] = None,
     smoothed_draws: Annotated[
         int | None,
         typer.Option(
             help="Attack the smoothed model too (slow); its label is the most frequent of this many draws.",
-            rich_help_panel=ATTACK,
+            rich_help_panel=opt.ATTACK,
         ),
     ] = None,
-    batch_size: BatchSize = None,
-    device: Device = None,
-    precision: Precision = "fp32",
+    batch_size: opt.BatchSize = None,
+    device: opt.Device = None,
+    precision: opt.Precision = "fp32",
     votes: Annotated[
-        bool, typer.Option("--votes", help="Keep every scene's votes, for audit.", rich_help_panel=OUTPUT)
+        bool, typer.Option("--votes", help="Keep every scene's votes, for audit.", rich_help_panel=opt.OUTPUT)
     ] = False,
     pictures: Annotated[
         bool,
-        typer.Option("--pictures", help="Keep every scene's pictures; of a cloud also a page.", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--pictures", help="Keep every scene's pictures; of a cloud also a page.", rich_help_panel=opt.OUTPUT
+        ),
     ] = False,
-    out: Out[Path] = Path("evaluation"),
-    json: Json = False,
-    quiet: Quiet = False,
+    out: opt.Out[Path] = Path("evaluation"),
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Certify a data set: records as JSON lines, tables and figures. Run again to resume.
 
@@ -108,38 +74,23 @@ def evaluate(
 
     printer, corrections = Printer(json, quiet), correction or ["holm"]
     chosen = procedures(corrections, k=k, b=b)
-    claims = claims_of(setting, sigma=sigma, n=n, tau=tau)
+    claims = opt.claims_of(setting, sigma=sigma, n=n, tau=tau)
     given = {"loss": loss, "radii": radius, "steps": steps, "restarts": restarts, "smoothed": smoothed_draws}
     attacks = _attack_settings({name: value for name, value in given.items() if value is not None}, attack=attack)
-    scenes = chosen_scenes(data, every=every, limit=limit, short_side=short_side)
-    device = chosen_device(device)
+    scenes = opt.chosen_scenes(data, every=every, limit=limit, short_side=short_side)
+    device = opt.chosen_device(device)
     if len(scenes):
         for claim in claims:
             printer.note(_idle_note(claim, chosen, alpha=alpha, N=scenes[0].target.size))
-    segmenter = ready_model(model, device)
+    segmenter = opt.ready_model(model, device)
     printer.note(size_note(segmenter, scenes[0].x.shape) if len(scenes) else None)
     with resumable():
         evaluate(
-            segmenter,
-            scenes,
-            out=folder(out),
-            settings=claims,
-            noise=noise_on(noise, scenes.domain.axis),
-            corrections=corrections,
-            k=k,
-            b=b,
-            n0=n0,
-            alpha=alpha,
-            seed=seed,
-            batch_size=batch_size,
-            device=device,
-            name=model,
-            precision=precision,
-            attack=attacks,
-            save_votes=votes,
-            save_pictures=pictures,
+            segmenter, scenes, out=opt.folder(out), settings=claims, noise=opt.noise_on(noise, scenes.domain.axis),
+            corrections=corrections, k=k, b=b, n0=n0, alpha=alpha, seed=seed, batch_size=batch_size, device=device,
+            name=model, precision=precision, attack=attacks, save_votes=votes, save_pictures=pictures,
             progress=printer.progress,
-        )
+        )  # fmt: skip
     print_report(out, printer)
 
 
@@ -153,7 +104,7 @@ def _attack_settings(chosen: dict[str, Any], *, attack: bool) -> AttackSettings 
     return AttackSettings(**chosen | {"radii": tuple(chosen.get("radii", ()))}) if attack else None
 
 
-def _idle_note(claim: Claim, corrections: Sequence[Procedure], *, alpha: float, N: int) -> str | None:
+def _idle_note(claim: Setting, corrections: Sequence[Procedure], *, alpha: float, N: int) -> str | None:
     """A note before the work, if a claim has too few draws to certify anything."""
     from segcertify.stats.planning import require_certifiable
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -26,137 +26,85 @@ T = TypeVar("T")
 CLAIM, INPUT, ATTACK, MACHINE, OUTPUT = "Claim", "Input", "Attack", "Machine", "Output"
 """The groups of options that `--help` shows after the main ones."""
 
+
+def _option(flag: str, help: str, panel: str | None = None) -> Any:
+    """An option, in the first group of `--help` or in a named one."""
+    return typer.Option(flag, help=help, rich_help_panel=panel)
+
+
 Model = Annotated[
     T,
-    typer.Option(
+    _option(
         "--model",
-        help="Spec of the model: pets, camvid, parts, trained:FILE, hrnet:FILE, hf:NAME, python:module:factory, ...",
+        "Spec of the model: pets, camvid, parts, trained:FILE, hrnet:FILE, hf:NAME, python:module:factory, ...",
     ),
 ]
-NonRobust = Annotated[T, typer.Option("--non-robust", help="Spec of a model that was trained without noise.")]
+NonRobust = Annotated[T, _option("--non-robust", "Spec of a model that was trained without noise.")]
 Data = Annotated[
     T,
-    typer.Option(
+    _option(
         "--data",
-        help="Spec of the data set: camvid:FOLDER, 'folder:FOLDER?split=train+val', "
+        "Spec of the data set: camvid:FOLDER, 'folder:FOLDER?split=train+val', "
         "'camvid:FOLDER?split=train&without=0006R0*', ... Mind the quotes.",
     ),
 ]
 Noise = Annotated[
     T,
-    typer.Option(
+    _option(
         "--noise",
-        help="gaussian, laplace, uniform, rotation, rotation:z, rotation:1,1,0, "
+        "gaussian, laplace, uniform, rotation, rotation:z, rotation:1,1,0, "
         "or 'gaussian?channels=0,1,2&axis=1' for noise on some channels only.",
     ),
 ]
 Sigma = Annotated[
-    T, typer.Option("--sigma", help="Scale of the noise, in the input's units (b for laplace, lambda for uniform).")
+    T, _option("--sigma", "Scale of the noise, in the input's units (b for laplace, lambda for uniform).")
 ]
-Draws = Annotated[T, typer.Option("--n", help="Draws of fresh noise that test the labels.")]
+Draws = Annotated[T, _option("--n", "Draws of fresh noise that test the labels.")]
 Tau = Annotated[
-    T,
-    typer.Option("--tau", help="A certified label's probability exceeds this threshold in [0.5, 1): sets the radius."),
+    T, _option("--tau", "A certified label's probability exceeds this threshold in [0.5, 1): sets the radius.")
 ]
-Setting = Annotated[
-    T, typer.Option("--setting", help="A claim as sigma=0.25,n=100,tau=0.75, with its names in any order.")
-]
-Seed = Annotated[int, typer.Option("--seed", help="Fixes everything random.")]
-
-Candidates = Annotated[int, typer.Option("--n0", help="Draws that choose the labels to test.", rich_help_panel=CLAIM)]
-Alpha = Annotated[
-    float, typer.Option("--alpha", help="Allowed probability of any false certificate.", rich_help_panel=CLAIM)
-]
-Correction = Annotated[
-    T, typer.Option("--correction", help="holm, bonferroni, k-fwer (with --k or --b), bh or by.", rich_help_panel=CLAIM)
-]
-ErrorCount = Annotated[
-    int | None,
-    typer.Option("--k", help="For k-fwer: fewer than k certified labels may be false.", rich_help_panel=CLAIM),
-]
+Setting = Annotated[T, _option("--setting", "A claim as sigma=0.25,n=100,tau=0.75, with its names in any order.")]
+Seed = Annotated[int, _option("--seed", "Fixes everything random.")]
+Candidates = Annotated[int, _option("--n0", "Draws that choose the labels to test.", CLAIM)]
+Alpha = Annotated[float, _option("--alpha", "Allowed probability of any false certificate.", CLAIM)]
+Correction = Annotated[T, _option("--correction", "holm, bonferroni, k-fwer (with --k or --b), bh or by.", CLAIM)]
+ErrorCount = Annotated[int | None, _option("--k", "For k-fwer: fewer than k certified labels may be false.", CLAIM)]
 ErrorBudget = Annotated[
-    int | None,
-    typer.Option("--b", help="For k-fwer: at most b certified labels may be false (k = b + 1).", rich_help_panel=CLAIM),
+    int | None, _option("--b", "For k-fwer: at most b certified labels may be false (k = b + 1).", CLAIM)
 ]
-Norm = Annotated[
-    str | None,
-    typer.Option("--norm", help="linf, for gaussian noise; by default the noise's own norm.", rich_help_panel=CLAIM),
-]
-
+Norm = Annotated[str | None, _option("--norm", "linf, for gaussian noise; by default the noise's own norm.", CLAIM)]
 ShortSide = Annotated[
-    int | None,
-    typer.Option("--short-side", help="Resize images to this many pixels on the short side.", rich_help_panel=INPUT),
+    int | None, _option("--short-side", "Resize images to this many pixels on the short side.", INPUT)
 ]
-Label = Annotated[
-    Path | None,
-    typer.Option("--label", help="Ground truth of an image: a PNG of class numbers.", rich_help_panel=INPUT),
-]
-Ignore = Annotated[
-    int, typer.Option("--ignore", help="The number that stands for no ground truth.", rich_help_panel=INPUT)
-]
-Every = Annotated[T, typer.Option("--every", help="Take every k-th scene of the data set.", rich_help_panel=INPUT)]
-Limit = Annotated[int | None, typer.Option("--limit", help="Take at most this many scenes.", rich_help_panel=INPUT)]
-
+Label = Annotated[Path | None, _option("--label", "Ground truth of an image: a PNG of class numbers.", INPUT)]
+Ignore = Annotated[int, _option("--ignore", "The number that stands for no ground truth.", INPUT)]
+Every = Annotated[T, _option("--every", "Take every k-th scene of the data set.", INPUT)]
+Limit = Annotated[int | None, _option("--limit", "Take at most this many scenes.", INPUT)]
 Radius = Annotated[
     T,
-    typer.Option(
+    _option(
         "--radius",
-        help="A radius to attack within, in the norm of the noise (rotations: an angle); by default the certified.",
-        rich_help_panel=ATTACK,
+        "A radius to attack within, in the norm of the noise (rotations: an angle); by default the certified.",
+        ATTACK,
     ),
 ]
 Steps = Annotated[
-    T,
-    typer.Option(
-        "--steps",
-        help="Steps of an attack; attack and evaluate take a fifth of them on the smoothed model.",
-        rich_help_panel=ATTACK,
-    ),
+    T, _option("--steps", "Steps of an attack; attack and evaluate take a fifth of them on the smoothed model.", ATTACK)
 ]
-Restarts = Annotated[T, typer.Option("--restarts", help="Random starts of an attack.", rich_help_panel=ATTACK)]
-Loss = Annotated[
-    T,
-    typer.Option(
-        "--loss", help="What an attack raises: cross-entropy (the paper's), segpgd or cospgd.", rich_help_panel=ATTACK
-    ),
-]
-Copies = Annotated[
-    int,
-    typer.Option("--copies", help="Noisy copies in each gradient step on the smoothed model.", rich_help_panel=ATTACK),
-]
-
+Restarts = Annotated[T, _option("--restarts", "Random starts of an attack.", ATTACK)]
+Loss = Annotated[T, _option("--loss", "What an attack raises: cross-entropy (the paper's), segpgd or cospgd.", ATTACK)]
+Copies = Annotated[int, _option("--copies", "Noisy copies in each gradient step on the smoothed model.", ATTACK)]
 BatchSize = Annotated[
-    int | None,
-    typer.Option(
-        "--batch-size",
-        help="Inputs in one pass of the network; found automatically by default.",
-        rich_help_panel=MACHINE,
-    ),
+    int | None, _option("--batch-size", "Inputs in one pass of the network; found automatically by default.", MACHINE)
 ]
-Device = Annotated[
-    str | None,
-    typer.Option("--device", help="cpu, cuda, cuda:1, ...; by default CUDA if there is one.", rich_help_panel=MACHINE),
-]
+Device = Annotated[str | None, _option("--device", "cpu, cuda, cuda:1, ...; by default CUDA if there is one.", MACHINE)]
 Precision = Annotated[
-    str,
-    typer.Option(
-        "--precision",
-        help="fp32, bf16 or fp16 (autocast) for the network; noise stays in fp32.",
-        rich_help_panel=MACHINE,
-    ),
+    str, _option("--precision", "fp32, bf16 or fp16 (autocast) for the network; noise stays in fp32.", MACHINE)
 ]
-
-Out = Annotated[
-    T, typer.Option("--out", help="Where the results go: a folder, for join a file.", rich_help_panel=OUTPUT)
-]
-Half = Annotated[bool, typer.Option("--half", help="Write the weights in half precision.", rich_help_panel=OUTPUT)]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object, and all else on standard error.", rich_help_panel=OUTPUT)
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", help="Print only the result: no progress, no notes.", rich_help_panel=OUTPUT)
-]
-
+Out = Annotated[T, _option("--out", "Where the results go: a folder, for join a file.", OUTPUT)]
+Half = Annotated[bool, _option("--half", "Write the weights in half precision.", OUTPUT)]
+Json = Annotated[bool, _option("--json", "Print one JSON object, and all else on standard error.", OUTPUT)]
+Quiet = Annotated[bool, _option("--quiet", "Print only the result: no progress, no notes.", OUTPUT)]
 
 SETTING = {"sigma": float, "n": int, "tau": float}
 

@@ -9,23 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from segcertify.cli.options import (
-    BatchSize,
-    Data,
-    Device,
-    Every,
-    Json,
-    Limit,
-    Model,
-    NonRobust,
-    Out,
-    Precision,
-    Quiet,
-    Seed,
-    chosen_device,
-    folder,
-    ready_model,
-)
+from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer
 from segcertify.errors import InputError, unknown
 from segcertify.specs import with_option
@@ -58,16 +42,16 @@ def _reproduce() -> None:
 @app.command()
 def toy(
     quick: Annotated[bool, typer.Option("--quick", help="A small version, in seconds.")] = False,
-    seed: Seed = 0,
-    out: Out[Path] = Path("toy"),
-    json: Json = False,
-    quiet: Quiet = False,
+    seed: opt.Seed = 0,
+    out: opt.Out[Path] = Path("toy"),
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """The figures of sections 6.1 and B: power of all four methods on toy data."""
     from segcertify.reproduce.toy import run
 
     printer = Printer(json, quiet)
-    summary = run(folder(out), quick=quick, seed=seed, progress=printer.progress)
+    summary = run(opt.folder(out), quick=quick, seed=seed, progress=printer.progress)
     printer.say(str(summary))
     printer.files(summary.files)
     printer.result(summary=str(summary), files=summary.files)
@@ -77,19 +61,19 @@ def _of_images(name: str) -> Callable[..., None]:
     """The command that runs one of the paper's tables on images."""
 
     def command(
-        data: Data[str],
-        model: Model[str],
-        non_robust: NonRobust[str | None] = None,
+        data: opt.Data[str],
+        model: opt.Model[str],
+        non_robust: opt.NonRobust[str | None] = None,
         scale: Annotated[list[str] | None, typer.Option(help="Only these scales: 0.25, 0.5, ..., multi.")] = None,
-        seed: Seed = 0,
-        every: Every[int | None] = None,
-        limit: Limit = None,
-        batch_size: BatchSize = None,
-        device: Device = None,
-        precision: Precision = "fp32",
-        out: Out[Path | None] = None,
-        json: Json = False,
-        quiet: Quiet = False,
+        seed: opt.Seed = 0,
+        every: opt.Every[int | None] = None,
+        limit: opt.Limit = None,
+        batch_size: opt.BatchSize = None,
+        device: opt.Device = None,
+        precision: opt.Precision = "fp32",
+        out: opt.Out[Path | None] = None,
+        json: opt.Json = False,
+        quiet: opt.Quiet = False,
     ) -> None:
         from segcertify.reproduce.paper_tables import paper_table
 
@@ -115,7 +99,7 @@ def _of_clouds(name: str) -> Callable[..., None]:
     """The command that runs one of the paper's tables on clouds."""
 
     def command(
-        data: Data[str],
+        data: opt.Data[str],
         model: Annotated[
             list[str],
             typer.Option(
@@ -123,15 +107,15 @@ def _of_clouds(name: str) -> Callable[..., None]:
                 "its training or non-robust, with -normals where it takes them). Once for each model that there is."
             ),
         ],
-        seed: Seed = 0,
-        every: Every[int | None] = None,
-        limit: Limit = None,
-        batch_size: BatchSize = None,
-        device: Device = None,
-        precision: Precision = "fp32",
-        out: Out[Path | None] = None,
-        json: Json = False,
-        quiet: Quiet = False,
+        seed: opt.Seed = 0,
+        every: opt.Every[int | None] = None,
+        limit: opt.Limit = None,
+        batch_size: opt.BatchSize = None,
+        device: opt.Device = None,
+        precision: opt.Precision = "fp32",
+        out: opt.Out[Path | None] = None,
+        json: opt.Json = False,
+        quiet: opt.Quiet = False,
     ) -> None:
         if "normals=" in data:
             raise InputError(f"leave normals out of {data!r}: each model's name says whether it takes them")
@@ -161,8 +145,8 @@ def _run(
     from segcertify.figures.image import save_figure
     from segcertify.reproduce.paper_tables import paper_table, reproduce, sweep_figure
 
-    table, out, device = paper_table(name), folder(out or Path("reproduce") / name), chosen_device(device)
-    models = {each: partial(ready_model, spec, device) for each, spec in specs.items()}
+    table, out, device = paper_table(name), opt.folder(out or Path("reproduce") / name), opt.chosen_device(device)
+    models = {each: partial(opt.ready_model, spec, device) for each, spec in specs.items()}
     if not table.clouds:
         models = {each: make for each, make in models.items() if each in table.models}  # not all have a non-robust one
     result = reproduce(

@@ -109,20 +109,10 @@ def train(
             printer.note(f"started from {start}: {total - len(fresh)} of {total} weights")
     with resumable():
         path = train(
-            network,
-            scenes,
-            recipe,
-            out=out,
-            spec=model,
-            start="" if start is None else described(start),
-            validation=others,
-            licence=licence,
-            half=half,
-            device=None if device is None else require_device(device),
-            intervals=intervals,
-            tensorboard=tensorboard,
-            progress=printer.progress,
-        )
+            network, scenes, recipe, out=out, spec=model, start="" if start is None else described(start),
+            validation=others, licence=licence, half=half, device=None if device is None else require_device(device),
+            intervals=intervals, tensorboard=tensorboard, progress=printer.progress,
+        )  # fmt: skip
     if first:
         spec = with_option(model, "weights", str(path)) if model.startswith("python:") else f"trained:{path}"
         files = [path, *(out / name for name in ("model.md", "log.csv", "loss.png"))]
