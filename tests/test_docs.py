@@ -4,6 +4,7 @@ import ast
 import importlib
 import json
 import re
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -18,6 +19,12 @@ DOCUMENTS = sorted(
 
 def text_of(document):
     return document.read_text(encoding="utf-8")
+
+
+def present(document):
+    """A document's text without what no longer exists: the first column of the changelog's tables."""
+    text = text_of(document)
+    return re.sub(r"^\|[^|\n]*\|", "|", text, flags=re.M) if document.name == "CHANGELOG.md" else text
 
 
 def exists(dotted):
@@ -36,9 +43,9 @@ def exists(dotted):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_functions_and_tests_named_exist(document):
-    for dotted in set(re.findall(r"`(segcertify\.[\w.]+)`", text_of(document))):
+    for dotted in set(re.findall(r"`(segcertify\.[\w.]+)`", present(document))):
         assert exists(dotted), dotted
-    for file, name in set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text_of(document))):
+    for file, name in set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", present(document))):
         functions = {node.name for node in ast.parse(text_of(ROOT / file)).body if isinstance(node, ast.FunctionDef)}
         assert not name or name in functions, (file, name)
 
@@ -51,6 +58,34 @@ def test_theory_names_many():
 def test_links_lead_somewhere(document):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", text_of(document)):
         assert (document.parent / target).exists(), target
+
+
+def documented_commands(document):
+    """The words of each shell command: of those in blocks, and of `segcertify ...` and `python ...` in a sentence."""
+    text = text_of(document).replace("\\\n", " ")
+    blocks = [line for block in re.findall(r"```(?:ba)?sh\n(.*?)```", text, re.S) for line in block.splitlines()]
+    for line in [*blocks, *re.findall(r"`((?:segcertify|python) [^`]+)`", text)]:
+        if words := shlex.split(line, comments=True):
+            yield words
+
+
+@pytest.mark.parametrize("document", sorted({*DOCUMENTS} - {ROOT / "CHANGELOG.md"}), ids=lambda path: path.name)
+def test_commands_and_options_named_exist(document):
+    from typer.main import get_command
+
+    from segcertify.cli import app
+
+    for words in documented_commands(document):
+        for script in words[1:2] if words[0] == "python" else []:
+            assert not script.endswith(".py") or "NAME" in script or (ROOT / script).exists(), words
+        if words[0] != "segcertify" or "COMMAND" in words:
+            continue
+        command, rest = get_command(app), words[1:]
+        while rest and rest[0] in getattr(command, "commands", {}):
+            command, rest = command.commands[rest[0]], rest[1:]
+        known = {name for option in command.params for name in option.opts + option.secondary_opts} | {"--help"}
+        assert not hasattr(command, "commands") or rest in ([], ["--help"]), words
+        assert {word for word in rest if re.match(r"--?[a-zA-Z]", word)} <= known, words
 
 
 def test_citations_of_the_code_are_in_the_references():
@@ -149,8 +184,8 @@ def documented_recipe(run):
     return Recipe(**{key: words if len(words) > 1 else words[0] for key, words in given.items()})
 
 
-def test_the_audits_told_are_the_audits_made():
-    """The totals in docs/audit.md against what the processes printed."""
+def test_the_audits_documented_are_the_audits_made():
+    """The totals in docs/audit.md against the output of the audits."""
     page = " ".join(text_of(ROOT / "docs" / "audit.md").split())
     for name, images in (("camvid", 20), ("pets", 100)):
         printed = text_of(ROOT / "results" / "audit" / f"{name}.txt")

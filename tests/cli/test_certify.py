@@ -309,3 +309,14 @@ def test_bad_clouds(models, chair, case):
     make, model, options, message = case
     with pytest.raises(InputError, match=message):
         certify(write(models / "a.txt", make(chair), NAMES), model, 0.1, **options)
+
+
+def test_the_size_of_images(files, segcertify):
+    """An image far from the size that a bundled model does best on is noted, and can be resized."""
+    arguments = ["certify", "photo.png", "--model", "pets", "--sigma", 0.25, "--n", 70, "--n0", 2]
+    assert "this model does best on" in segcertify(*arguments, "--out", "small").err
+    shown = segcertify(*arguments, "--out", "large", "--short-side", 160)
+    assert "does best on" not in shown.err
+    assert sc.Certificate.load(files / "large" / "certificate.safetensors").labels.shape == (160, 213)
+    refused = segcertify("certify", "cloud.npy", *arguments[2:], "--short-side", 160, code=2).err
+    assert "only images are resized" in refused

@@ -14,6 +14,7 @@ import pytest
 import trees
 from PIL import Image
 
+import segcertify as sc
 from segcertify.evaluation import Setting
 from segcertify.records import read_records
 
@@ -100,8 +101,11 @@ def test_without_an_attack_the_report_has_none(evaluate, folder):
 def test_k_fwer(evaluate, segcertify, budget):
     """Fewer than k errors are allowed: more is certified than by Holm, and an audit uses the same k."""
     corrections = ["--correction", "k-fwer", "--correction", "holm"]
-    rows = evaluate(*ONE, *corrections, *budget, "--votes", "--json").json["results"]
-    assert [row for row in rows[1:] if "k-fwer" in str(row)]
+    shown = evaluate(*ONE, *corrections, *budget, "--votes").text
+    assert "Rows of k-fwer (k = 3) claim less: in each scene all but at most 2 certified labels hold." in shown
+    results = segcertify("report", "run", "--json").json["results"]
+    weak, strong = (next(row for row in results if name in row["setting"]) for name in ("k-fwer", "holm"))
+    assert weak["abstained (all)"] <= strong["abstained (all)"]
     audit = ["audit", "run", "--model", "python:linear_model:make", "--data", "pets:pets", "--n", 200, "--steps", 0]
     assert "0 of 2 inputs have a violation" in segcertify(*audit, "--correction", "k-fwer").text
 
@@ -183,3 +187,13 @@ def test_killed_three_times_gives_the_same_records(pets, tmp_path):
     assert json.loads((tmp_path / "killed" / "config.json").read_text())["model"] == "python:my_model:brightness"
     assert not list((tmp_path / "killed").glob("resume*"))
     assert {file.suffix for file in (tmp_path / "whole" / "report").iterdir()} == {".md", ".tex", ".csv", ".png"}
+
+
+def test_images_are_resized(evaluate, segcertify, folder):
+    rows = evaluate(*ONE, "--short-side", 6, "--votes", "--json").json["results"]
+    assert len(rows) == 2
+    votes = sc.Votes.load(next((folder / "run" / "votes").iterdir()))
+    assert min(votes.candidate.shape) == 6
+    audit = ["audit", "run", "--model", "python:linear_model:make", "--data", "pets:pets", "--n", 200, "--steps", 0]
+    assert "0 of 2 inputs have a violation" in segcertify(*audit, "--short-side", 6).text
+    assert "is not the input that run certified" in segcertify(*audit, code=2).err

@@ -176,7 +176,7 @@ def test_the_command_line_draws_figure_3(scenes, tmp_path, monkeypatch):
 def test_unknown_scales_are_refused(scenes, tmp_path, monkeypatch):
     result = run("bonferroni", "--scale", "3", folder=tmp_path, monkeypatch=monkeypatch)
     assert isinstance(result.exception, InputError)
-    assert "bonferroni has no scale '3'" in str(result.exception)
+    assert "unknown scale '3' of bonferroni" in str(result.exception)
 
 
 def test_the_command_line_has_every_table():

@@ -8,7 +8,7 @@ from statsmodels.stats.multitest import multipletests
 
 from segcertify import InputError
 from segcertify.stats.binomial import p_values
-from segcertify.stats.correction import NAMES, k_fwer, procedure
+from segcertify.stats.correction import NAMES, k_fwer, procedure, procedures
 
 families = st.tuples(
     st.integers(1, 60),  # n
@@ -138,3 +138,10 @@ def test_bad_input():
         procedure("k-fwer", b=-1)
     with pytest.raises(InputError, match=r"k=9 over 4 components claims nothing: use k <= 4"):
         procedure("k-fwer", k=9).threshold(np.array([0, 4]), np.array([1.0, 0.1]), 0.1)
+
+
+def test_several_corrections():
+    found = procedures(["holm", "k-fwer", "by"], b=2)
+    assert [(each.name, each.k) for each in found] == [("holm", 1), ("k-fwer", 3), ("by", 1)]
+    with pytest.raises(InputError, match="k and b belong to correction='k-fwer', not to holm, by"):
+        procedures(["holm", "by"], k=2)
