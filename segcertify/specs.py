@@ -105,17 +105,9 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _numbers(text: str) -> list[float]:
-    return [float(entry) for entry in text.split(",")]
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
-
-
 FLAG = Option("true (or false)", _flag)
 POSITIVE = Option("NUMBER (at least 1)", _positive)
 INTEGER = Option("NUMBER", int)
-NUMBERS = Option("NUMBER,NUMBER,...", _numbers)
-NAMES = Option("NAME,NAME,...", _names)
+NUMBERS = Option("NUMBER,NUMBER,...", lambda text: [float(entry) for entry in text.split(",")])
+NAMES = Option("NAME,NAME,...", lambda text: tuple(text.split(",")))
 TEXT = Option("TEXT")

@@ -18,8 +18,7 @@ from segcertify.figures.palette import TINT, Colours, tinted
 if TYPE_CHECKING:
     from segcertify.attacks.comparison import Comparison
 
-BLANK = "nothing is known or promised"
-"""What white pixels say."""
+BLANK = "nothing is known or promised"  # what white pixels say
 
 
 def attack_figure(
@@ -45,15 +44,14 @@ def attack_figure(
     beyond = comparison.radius > certificate.radius
     proved = f"certified to {radius_text(certificate.radius, 3)}" if beyond else "certified"
     moved = max(each.smoothed.moved for each in comparison.attacks.values())
+    kept = f"{proved}: {certificate.certified / certificate.N:.1%}, {f'{moved:,}' if moved else 'none'} moved"
     panels = {
         f"attacked image (l2, {radius_text(comparison.radius, 3)})": as_rgb(attacked.x),
         f"what the attack added, {factor:.0f} times": as_rgb(0.5 + factor * change),
         truth: tinted(grey, maps[0], table),
         f"attacked: non-robust, {flips[0]}": tinted(grey, maps[1], table),
         f"attacked: robust base, {flips[1]}": tinted(grey, maps[2], table),
-        f"{proved}: {certificate.certified / certificate.N:.1%}, {f'{moved:,}' if moved else 'none'} moved": tinted(
-            grey, maps[3], table
-        ),
+        kept: tinted(grey, maps[3], table),
     }
     height, width = certificate.labels.shape
     figure = panel_figure(panels, rows=2, height=2 * (4 * height / width + 0.3) + 1.1)

@@ -33,61 +33,45 @@ _VIEWS = ((60.0, 12.0), (130.0, 40.0))
 """Azimuth and elevation of the figure's two views, in degrees: ShapeNet's objects face x, at 90."""
 
 
-def cloud_figure(
-    points: Array,
-    prediction: IntArray,
-    certificate: Certificate,
-    *,
-    target: IntArray | None = None,
-    colours: Colours | None = None,
-    names: Sequence[str] = (),
-) -> Figure:
+def cloud_figure(points: Array, prediction: IntArray, certificate: Certificate, **shown: Any) -> Figure:
     """Two views of a cloud: with the ground truth if given, the base prediction, and the certified labels.
 
-    ``points`` (N, at least 3) begin with x, y (up) and z; ``prediction`` (N,) are
-    the base model's labels without noise; ``target`` (N,) the ground truth,
-    negative where it is ignored. Abstentions and ignored points are grey.
+    ``points`` (N, at least 3) begin with x, y (up) and z; ``prediction`` (N,) are the base model's labels without
+    noise. Also ``target`` (N,), the ground truth, negative where it is ignored; ``colours`` (classes, 3) in [0, 1];
+    and ``names`` of the classes. Abstentions and ignored points are grey.
     """
-    cloud = _cloud(points, certificate, prediction=prediction, target=target, colours=colours, names=names)
+    cloud = _cloud(points, certificate, prediction=prediction, **shown)
+    ignored = "target" in cloud.labels and cloud.labels["target"].min() < 0
     titles = {
-        "target": "ground truth" + (" (grey: ignored)" if target is not None and target.min() < 0 else ""),
+        "target": "ground truth" + (" (grey: ignored)" if ignored else ""),
         "prediction": "base model, no guarantee",
         "certified": f"certified, {certificate.abstained.mean():.1%} abstained (grey)",
     }
-    shown = [key for key in titles if key in cloud.labels]
+    kinds = [key for key in titles if key in cloud.labels]
     turns = [Rotation.from_euler("yx", [-azimuth, elevation], degrees=True) for azimuth, elevation in _VIEWS]
     views = [_centred(turn.apply(cloud.points)) for turn in turns]  # to the right, up, and to the eye
     reach = [view.max(0)[:2] + 0.05 for view in views]
-    heights = [min(10 / len(shown), 4.0) * y / max(x, y) for x, y in reach]
+    heights = [min(10 / len(kinds), 4.0) * y / max(x, y) for x, y in reach]
     figure = Figure(figsize=(10, sum(heights) + 1.2), layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.subplots(len(views), len(shown), height_ratios=heights, squeeze=False)
+    grid = figure.subplots(len(views), len(kinds), height_ratios=heights, squeeze=False)
     for row, view, (x, y) in zip(grid, views, reach, strict=True):
-        for axes, key in zip(row, shown, strict=True):
+        for axes, key in zip(row, kinds, strict=True):
             _draw(axes, view, cloud.colour(key))
             axes.set(xlim=(-x, x), ylim=(-y, y), aspect="equal")
-    for axes, key in zip(grid[0], shown, strict=True):
+    for axes, key in zip(grid[0], kinds, strict=True):
         axes.set_title(titles[key], fontsize=12)
     _legend(figure, [*cloud.names, "abstained"], [*cloud.colours, GREY])
     figure.supxlabel("\n".join(wrap(certificate.claim_about("the points coloured on the right"), 110)), fontsize=11)
     return figure
 
 
-def save_view(
-    path: str | os.PathLike[str],
-    points: Array,
-    certificate: Certificate,
-    *,
-    prediction: IntArray | None = None,
-    target: IntArray | None = None,
-    colours: Colours | None = None,
-    names: Sequence[str] = (),
-) -> None:
+def save_view(path: str | os.PathLike[str], points: Array, certificate: Certificate, **shown: Any) -> None:
     """Write one HTML file, which needs no other, in which a reader turns the certified cloud and points at its points.
 
     Arguments as for `cloud_figure`. ``#prediction`` or ``#target`` after the file's address opens those labels.
     """
-    cloud = _cloud(points, certificate, prediction=prediction, target=target, colours=colours, names=names)
+    cloud = _cloud(points, certificate, **shown)
     page = resources.files("segcertify.figures").joinpath("viewer.html").read_text("utf-8")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text(page.replace("{{data}}", _script_safe(_page_data(cloud, certificate))), "utf-8")
@@ -111,10 +95,10 @@ def _cloud(
     points: Array,
     certificate: Certificate,
     *,
-    prediction: IntArray | None,
-    target: IntArray | None,
-    colours: Colours | None,
-    names: Sequence[str],
+    prediction: IntArray | None = None,
+    target: IntArray | None = None,
+    colours: Colours | None = None,
+    names: Sequence[str] = (),
 ) -> _Cloud:
     """The cloud to draw, once all is checked."""
     xyz = _coordinates(points)
@@ -134,10 +118,8 @@ def _coordinates(points: Array) -> FloatArray:
     xyz = points[:, :3].astype(float)
     bad = np.flatnonzero(~np.isfinite(xyz).all(1))
     if bad.size:
-        raise InputError(
-            f"coordinates must be finite, but those of {bad.size} points are not (first: point {bad[0]}): "
-            "leave such points out before certifying"
-        )
+        those = f"those of {bad.size} points are not (first: point {bad[0]})"
+        raise InputError(f"coordinates must be finite, but {those}: leave such points out before certifying")
     xyz = _centred(xyz)
     return np.asarray(xyz / (np.linalg.norm(xyz, axis=1).max() or 1.0))
 
@@ -183,9 +165,8 @@ def _legend(figure: Figure, names: Sequence[str], colours: Sequence[str]) -> Non
     dots = [Line2D([], [], linestyle="", marker="o", markersize=9, color=colour, label=" ") for colour in colours]
     columns = min(len(dots), max(1, 90 // (max(map(len, names)) + 5)))
     figure.set_figheight(figure.get_figheight() + 0.25 * math.ceil(len(dots) / columns))
-    legend = figure.legend(
-        handles=dots, loc="outside upper center", ncols=columns, fontsize=12, frameon=False, handletextpad=0.1
-    )
+    style: dict[str, Any] = {"fontsize": 12, "frameon": False, "handletextpad": 0.1}
+    legend = figure.legend(handles=dots, loc="outside upper center", ncols=columns, **style)
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set(text=name, parse_math=False)
 

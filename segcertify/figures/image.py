@@ -6,11 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import Literal
 
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -33,9 +31,8 @@ def certified_figure(
 ) -> Figure:
     """The paper's Figure 1: input, ground truth if given, base prediction, certified segmentation.
 
-    ``x`` is an image (3, height, width) in [0, 1]; ``prediction`` the base
-    model's labels without noise; ``target`` the ground truth, negative where it
-    is ignored. Abstentions and ignored pixels are white.
+    ``x`` is an image (3, height, width) in [0, 1]; ``prediction`` the base model's labels without noise; ``target``
+    the ground truth, negative where it is ignored. Abstentions and ignored pixels are white.
     """
     maps = [prediction, certificate.labels] + ([] if target is None else [target])
     table = class_colours(maps, colours)
@@ -95,16 +92,10 @@ def panel_figure(
     figure.set_layout_engine("constrained", h_pad=pad)
     FigureCanvasAgg(figure)
     for axes, (title, image) in zip(figure.subplots(rows, len(panels) // rows).flat, panels.items(), strict=True):
-        show_image(axes, image)
+        axes.imshow(image, interpolation="nearest")
+        axes.set(xticks=[], yticks=[])
         axes.set_title(title, fontsize=fontsize)
     return figure
-
-
-def show_image(axes: Axes, image: Array) -> None:
-    """An image without ticks, pixel by pixel."""
-    axes.imshow(image, interpolation="nearest")
-    axes.set_xticks([])
-    axes.set_yticks([])
 
 
 def swatches(table: Colours, names: Sequence[str], maps: Sequence[IntArray], *, blank: str = "") -> list[Artist]:
@@ -115,23 +106,15 @@ def swatches(table: Colours, names: Sequence[str], maps: Sequence[IntArray], *, 
     return [Patch(facecolor=face, edgecolor="black" if blank else face, label=name) for face, name in named]
 
 
-def add_legend(
-    figure: Figure,
-    handles: Sequence[Artist],
-    where: Literal["outside upper center", "outside lower center"] = "outside lower center",
-) -> None:
-    """A legend in as many columns as fit into the figure's width."""
-    figure.legend(handles=handles, loc=where, ncols=legend_columns(handles), frameon=False, fontsize=14)
-
-
-def legend_columns(handles: Sequence[Artist]) -> int:
-    """How many columns of a legend fit into 12 inches; it fills them one after the other."""
+def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
+    """A legend below, in as many columns as fit into the figure's 12 inches; it fills them one after the other."""
     lengths = [len(str(handle.get_label())) for handle in handles]
 
     def inches(columns: int) -> float:
         return sum(0.93 + 0.113 * int(column.max()) for column in np.array_split(lengths, columns))
 
-    return max((columns for columns in range(2, len(handles) + 1) if inches(columns) <= 12), default=1)
+    columns = max((count for count in range(2, len(handles) + 1) if inches(count) <= 12), default=1)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=14)
 
 
 def save_labels(labels: IntArray, path: str | os.PathLike[str], *, colours: Colours | None = None) -> None:

@@ -21,8 +21,7 @@ _SAFE = [
 ]
 """Colours that colour-blind readers can tell apart: Paul Tol's bright scheme, then four more."""
 
-TINT = 0.7
-"""How much of a label's colour covers a photograph."""
+TINT = 0.7  # how much of a label's colour covers a photograph
 
 
 def palette(classes: int) -> Colours:

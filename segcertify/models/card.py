@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import date
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from segcertify.arrays import Array
 from segcertify.errors import InputError, require_finite, require_integer
 from segcertify.models.card_markdown import markdown
 from segcertify.models.families import describe
-from segcertify.models.formats.weights import State
+from segcertify.models.formats.weights import FilePath, State
 from segcertify.storage import archive
 
 _KIND, _VERSION = "model", 1
@@ -25,60 +24,25 @@ _KIND, _VERSION = "model", 1
 
 @dataclass(frozen=True)
 class Card:
-    """Where a model comes from, what it was trained for and how well it does.
+    """Where a model comes from, what it was trained for and how well it does. All values are plain."""
 
-    Parameters
-    ----------
-    architecture : mapping
-        The description of the network, from `describe`.
-    classes, colours
-        One name and one colour (red, green, blue from 0 to 255) per class.
-    data : str
-        The data set and the number of scenes, such as ``camvid/train+val (468 scenes)``.
-    objective : str
-        What was minimised.
-    sigma : tuple of float
-        The noise that it was trained with; 0 is none.
-    recipe : mapping
-        All settings of the training, as plain values.
-    metrics : mapping
-        Numbers by name.
-    licence : str
-        Of the data and of the initial weights, in words.
-    date, version : str
-        The day (ISO), and the segcertify that trained it.
-    input_size : int or (int, int), optional
-        Where the model does best: an image's short side, or its height and width; a cloud's number of points.
-    """
-
-    architecture: Mapping[str, Any]
+    architecture: Mapping[str, Any]  # the description of the network, from `describe`
     classes: tuple[str, ...]
-    colours: tuple[tuple[int, int, int], ...]
-    data: str
-    objective: str
-    sigma: tuple[float, ...]
-    recipe: Mapping[str, Any]
+    colours: tuple[tuple[int, int, int], ...]  # of the classes: red, green and blue from 0 to 255
+    data: str  # the data set and the number of scenes, such as camvid/train+val (468 scenes)
+    objective: str  # what was minimised
+    sigma: tuple[float, ...]  # the noise that it was trained with; 0 is none
+    recipe: Mapping[str, Any]  # all settings of the training
     metrics: Mapping[str, float]
-    licence: str
-    date: str
-    version: str
+    licence: str  # of the data and of the initial weights, in words
+    date: str  # the day (ISO)
+    version: str  # of the segcertify that trained it
     input_size: int | tuple[int, int] | None = None
+    """Where the model does best: an image's short side, or its height and width; a cloud's number of points."""
 
     def __post_init__(self) -> None:
-        for name in ("data", "objective", "licence", "date", "version"):
-            _require_text(name, getattr(self, name))
-        metrics = {name: require_finite(f"the metric {name}", value) for name, value in dict(self.metrics).items()}
-        checked = {
-            "architecture": _plain("architecture", self.architecture),
-            "classes": tuple(_require_text("a class", name) for name in _listed("classes", self.classes)),
-            "colours": tuple(_colour(colour) for colour in _listed("colours", self.colours)),
-            "sigma": tuple(require_finite("sigma", value) for value in _listed("sigma", self.sigma)),
-            "recipe": _plain("recipe", self.recipe),
-            "metrics": _plain("metrics", metrics),
-            "input_size": _size(self.input_size),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        for name, checked in _CHECKS.items():
+            object.__setattr__(self, name, checked(name, getattr(self, name)))
         self._check()
 
     def _check(self) -> None:
@@ -94,7 +58,7 @@ class Card:
         if not isinstance(self.architecture.get("family"), str):
             raise InputError(f"architecture must name a family, as describe() does, but got {self.architecture!r}")
         if self.architecture["family"] == "python":
-            _require_text("a factory's spec", self.architecture.get("spec"))
+            _text("a factory's spec", self.architecture.get("spec"))
         outputs = self.architecture.get("classes", len(self.classes))
         if outputs != len(self.classes):
             raise InputError(f"the network has {outputs} classes, but the card names {len(self.classes)}: name each")
@@ -105,8 +69,7 @@ class Card:
 
     def to_plain(self) -> dict[str, Any]:
         """The card as plain values, for a file's header."""
-        values = asdict(self)
-        return values if self.input_size is not None else {k: v for k, v in values.items() if k != "input_size"}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> Card:
@@ -141,7 +104,7 @@ class Card:
         return markdown(self, file)
 
 
-def save_model(path: str | os.PathLike[str], model: nn.Module, card: Card, *, half: bool = False) -> None:
+def save_model(path: FilePath, model: nn.Module, card: Card, *, half: bool = False) -> None:
     """Write a network's weights and its card to one file, atomically; ``half`` takes two bytes a weight."""
     if card.architecture["family"] != "python" and (described := describe(model)) != card.architecture:
         raise InputError(f"the card describes another network: {dict(card.architecture)}, but the model is {described}")
@@ -149,12 +112,12 @@ def save_model(path: str | os.PathLike[str], model: nn.Module, card: Card, *, ha
     archive.write(path, kind=_KIND, version=_VERSION, header=card.to_plain(), arrays=arrays)
 
 
-def read_card(path: str | os.PathLike[str]) -> Card:
+def read_card(path: FilePath) -> Card:
     """The card in a file that `save_model` wrote."""
     return read_model(path)[0]
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[Card, State]:
+def read_model(path: FilePath) -> tuple[Card, State]:
     """The card and the weights in a file that `save_model` wrote."""
     try:
         header, arrays = archive.read(path, kind=_KIND, version=_VERSION)
@@ -178,7 +141,7 @@ def card_of(model: object) -> Card | None:
     return None
 
 
-def _stored(name: str, tensor: torch.Tensor, *, half: bool) -> Array:
+def _stored(name: str, tensor: Tensor, *, half: bool) -> Array:
     """A weight as it is stored: integers unchanged, floats in single precision, or in half where they fit."""
     tensor = tensor.detach().cpu()
     if not tensor.is_floating_point():
@@ -189,33 +152,41 @@ def _stored(name: str, tensor: torch.Tensor, *, half: bool) -> Array:
     return tensor.to(torch.float16 if half and largest <= bound else torch.float32).numpy()
 
 
-def _require_text(name: str, value: object) -> str:
+def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{name} must be a text that is not empty, but got {value!r}")
     return value
 
 
-def _listed(name: str, values: Any) -> list[Any]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"{name} must be a list, but got {values!r}")
-    return list(values)
+def _list_of(check: Callable[..., Any], entry: str = "", **bounds: int) -> Callable[[str, Any], tuple[Any, ...]]:
+    """A check of a list, whose entries are called ``entry`` in errors."""
+
+    def checked(name: str, values: Any) -> tuple[Any, ...]:
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise InputError(f"{name} must be a list, but got {values!r}")
+        return tuple(check(entry or name, value, **bounds) for value in values)
+
+    return checked
 
 
-def _colour(values: Any) -> tuple[int, int, int]:
-    """Red, green and blue."""
-    colour = [require_integer("a colour's part", part, at_least=0) for part in _listed("a colour", values)]
+def _colour(name: str, values: Any) -> tuple[Any, ...]:
+    colour = _list_of(require_integer, "a colour's part", at_least=0)(name, values)
     if len(colour) != 3 or max(colour) > 255:
-        raise InputError(f"a colour must be three integers from 0 to 255, but got {values!r}")
-    return colour[0], colour[1], colour[2]
+        raise InputError(f"{name} must be three integers from 0 to 255, but got {values!r}")
+    return colour
 
 
-def _size(value: Any) -> int | tuple[int, int] | None:
+def _size(name: str, value: Any) -> int | tuple[Any, ...] | None:
     if value is None or isinstance(value, int):
-        return None if value is None else require_integer("input_size", value)
-    sides = [require_integer("a side of input_size", side) for side in _listed("input_size", value)]
+        return None if value is None else require_integer(name, value)
+    sides = _list_of(require_integer, f"a side of {name}")(name, value)
     if len(sides) != 2:
-        raise InputError(f"input_size must be a number, or a height and a width, but got {value!r}")
-    return sides[0], sides[1]
+        raise InputError(f"{name} must be a number, or a height and a width, but got {value!r}")
+    return sides
+
+
+def _metrics(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return _plain(name, {key: require_finite(f"the metric {key}", value) for key, value in dict(values).items()})
 
 
 def _plain(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,3 +195,15 @@ def _plain(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
         return dict(json.loads(json.dumps(dict(values), allow_nan=False)))
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must hold plain values (texts, finite numbers, lists): {error}") from None
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(("data", "objective", "licence", "date", "version"), _text),
+    "architecture": _plain,
+    "classes": _list_of(_text, "a class"),
+    "colours": _list_of(_colour, "a colour"),
+    "sigma": _list_of(require_finite),
+    "recipe": _plain,
+    "metrics": _metrics,
+    "input_size": _size,
+}

@@ -23,24 +23,19 @@ from segcertify.specs import FLAG, POSITIVE, Option, Spec, literal, parse, with_
 LARGEST = 10_000
 """The largest number that a description may hold: a larger one, from a damaged file, would take all memory or time."""
 
-RESERVED = ("weights", "scale", "mean", "std")
-"""Options that `load` takes itself, so that no factory can have them."""
+RESERVED = ("weights", "scale", "mean", "std")  # options that `load` takes itself, so that no factory can have them
 
 
 @dataclass(frozen=True)
 class Family:
-    """One kind of network.
-
-    ``describe`` gives plain values, which ``build`` takes as keywords. ``new`` takes a target, the number of
-    classes and the ``options`` of a spec; ``targets`` are the targets that a spec may have.
-    """
+    """One kind of network. ``describe`` gives plain values, which ``build`` takes as keywords."""
 
     network: type[nn.Module]
     describe: Callable[[Any], dict[str, Any]]
     build: Callable[..., nn.Module]
-    new: Callable[..., nn.Module] | None = None
+    new: Callable[..., nn.Module] | None = None  # takes a spec's target, the number of classes and the spec's options
     options: Mapping[str, Option] = field(default_factory=dict)
-    targets: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()  # that a spec may have
 
 
 def new(spec: str, *, classes: int) -> nn.Module:
@@ -58,9 +53,9 @@ def new(spec: str, *, classes: int) -> nn.Module:
     parsed = parse(spec)
     if parsed.scheme == "python":
         return _new_python(parsed, classes)
-    known = {name: family for name, family in FAMILIES.items() if family.new is not None}
-    family = known.get(parsed.scheme)
+    family = FAMILIES.get(parsed.scheme)
     if family is None or family.new is None:
+        known = [name for name, family in FAMILIES.items() if family.new is not None]
         raise unknown("architecture", parsed.scheme, [*known, "python"], forms=[*known, "python:MODULE:FACTORY"])
     if parsed.target and not family.targets:
         raise InputError(f"there is one {parsed.scheme} network, but got {spec!r}: write {parsed.scheme}?OPTION=VALUE")
@@ -91,10 +86,8 @@ def build(description: Mapping[str, Any]) -> nn.Module:
     family = fields.pop("family", None)
     if family == "python":
         spec = str(fields.get("spec", "python:module:factory"))
-        raise InputError(
-            f"this model was made by {spec}, and no file is allowed to name code to run: "
-            f"if you trust that function, load the model as {with_option(spec, 'weights', 'FILE')}"
-        )
+        cure = f"if you trust that function, load the model as {with_option(spec, 'weights', 'FILE')}"
+        raise InputError(f"this model was made by {spec}, and no file is allowed to name code to run: {cure}")
     if not isinstance(family, str) or family not in FAMILIES:
         raise unknown("family of networks", family, FAMILIES)
     for name, value in fields.items():
@@ -111,18 +104,8 @@ def build(description: Mapping[str, Any]) -> nn.Module:
         ) from None
 
 
-def _build_hrnet(
-    *, width: int, classes: int, blocks: int, modules: list[int], mean: list[float], std: list[float]
-) -> HRNet:
-    return HRNet(Architecture(width, classes, blocks, tuple(modules)), mean=mean, std=std)  # type: ignore[arg-type]
-
-
-def _build_lite(*, classes: int, width: int, mean: list[float], std: list[float], stride: int = 32) -> Lite:
-    return Lite(classes, width, stride, mean=mean, std=std)
-
-
-def _build_pointnet2(*, normals: bool, categories: int, parts: int) -> PointNet2:
-    return PointNet2(normals, categories=categories, parts=parts)
+def _build_hrnet(*, width: int, classes: int, blocks: int, modules: Any, mean: Any, std: Any) -> HRNet:
+    return HRNet(Architecture(width, classes, blocks, tuple(modules)), mean=mean, std=std)
 
 
 def _build_ensemble(*, views: list[list[Any]], members: list[Mapping[str, Any]]) -> Ensemble:
@@ -138,23 +121,13 @@ def _build_ensemble(*, views: list[list[Any]], members: list[Mapping[str, Any]])
     return Ensemble([build(member) for member in members], views=[View(*view) for view in views])
 
 
-def _attributes(model: nn.Module, *names: str) -> dict[str, Any]:
-    return {name: getattr(model, name) for name in names}
-
-
-def _describe_ensemble(model: Ensemble) -> dict[str, Any]:
-    views = [[view.scale, view.mirrored] for view in model.views]
-    return {"views": views, "members": [describe(member) for member in model.members]}
-
-
 def _new_python(spec: Spec, classes: int) -> nn.Module:
     """The module that a factory makes; its arguments are all options of the spec."""
     taken = [name for name in spec.options if name in RESERVED]
     if taken:
-        raise InputError(
-            f"python:{spec.target} is to be made anew, but got the option {taken[0]}, which only loading takes: "
-            "leave it out, or give the factory's argument another name"
-        )
+        option = f"the option {taken[0]}, which only loading takes"
+        cure = "leave it out, or give the factory's argument another name"
+        raise InputError(f"python:{spec.target} is to be made anew, but got {option}: {cure}")
     model = make(spec.target, spec.read({}, others=literal), classes=classes)
     if not isinstance(model, nn.Module):
         raise InputError(f"python:{spec.target} gave {type(model).__name__}, but only a torch.nn.Module can be trained")
@@ -167,14 +140,14 @@ MODULES = Option("NUMBER,NUMBER,NUMBER", lambda text: tuple(POSITIVE.read(count)
 FAMILIES: dict[str, Family] = {
     "lite": Family(
         Lite,
-        lambda lite: {**_attributes(lite, "classes", "width", "stride"), **lite.normalise.description()},
-        _build_lite,
+        lambda net: {"classes": net.classes, "width": net.width, "stride": net.stride, **net.normalise.description()},
+        lambda *, classes, width, mean, std, stride=32: Lite(classes, width, stride, mean=mean, std=std),
         lambda _, classes, **options: Lite(classes, **options),
         {"width": POSITIVE, "stride": POSITIVE},
     ),
     "hrnet": Family(
         HRNet,
-        lambda hrnet: {**hrnet.architecture.description(), **hrnet.normalise.description()},
+        lambda net: {**net.architecture.description(), **net.normalise.description()},
         _build_hrnet,
         lambda target, classes, **options: HRNet(replace(HRNETS[target or "w48"], classes=classes, **options)),
         {"width": POSITIVE, "blocks": POSITIVE, "modules": MODULES},
@@ -182,10 +155,14 @@ FAMILIES: dict[str, Family] = {
     ),
     "pointnet2": Family(
         PointNet2,
-        lambda pointnet2: _attributes(pointnet2, "normals", "categories", "parts"),
-        _build_pointnet2,
+        lambda net: {"normals": net.normals, "categories": net.categories, "parts": net.parts},
+        lambda *, normals, categories, parts: PointNet2(normals, categories=categories, parts=parts),
         lambda _, classes, **options: PointNet2(**options, parts=classes),
         {"normals": FLAG},
     ),
-    "ensemble": Family(Ensemble, _describe_ensemble, _build_ensemble),
+    "ensemble": Family(
+        Ensemble,
+        lambda ensemble: {**ensemble.identity(), "members": [describe(member) for member in ensemble.members]},
+        _build_ensemble,
+    ),
 }

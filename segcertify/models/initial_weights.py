@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from segcertify.errors import InputError
-from segcertify.models.formats.weights import require_finite_weights, set_weights
+from segcertify.models.formats.weights import FilePath, require_finite_weights, set_weights
 from segcertify.models.networks.lite import DEPTHS, Lite, imagenet_encoder
 from segcertify.models.saved import read_weights
 
 LOG = logging.getLogger("segcertify")
 
-ENOUGH = 0.5
-"""A file that gives less than this share of a network's weights is taken for a mistake."""
+ENOUGH = 0.5  # a file that gives less than this share of a network's weights is taken for a mistake
 
 
-def described(path: str | os.PathLike[str]) -> str:
+def described(path: FilePath) -> str:
     """A file's name and a digest of what is in it, to distinguish files of one name."""
     return f"{Path(path).name} (SHA-256 {hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]})"
 
 
-def start_from(model: nn.Module, path: str | os.PathLike[str]) -> tuple[str, ...]:
+def start_from(model: nn.Module, path: FilePath) -> tuple[str, ...]:
     """Give a fresh network the weights in a file; returns the names of those that stay fresh.
 
-    For `Lite` the file may hold the public ImageNet weights of EfficientNet-Lite0,
-    which start its encoder. Any other file gives all weights of the same name and
-    shape: a network trained on other classes keeps all but its last layer.
+    For `Lite` the file may hold the public ImageNet weights of EfficientNet-Lite0, which start its encoder. Any other
+    file gives all weights of the same name and shape: a network trained on other classes keeps all but its last layer.
     """
     state, _ = read_weights(path)
     if isinstance(model, Lite) and (encoder := imagenet_encoder(state, DEPTHS[model.stride])):
@@ -42,10 +39,8 @@ def start_from(model: nn.Module, path: str | os.PathLike[str]) -> tuple[str, ...
     given = sum(own[name].numel() for name in fits)
     total = sum(tensor.numel() for tensor in own.values())
     if given < ENOUGH * total:
-        raise InputError(
-            f"{path} fits only {len(fits)} of {len(own)} weights of {type(model).__name__} "
-            f"({given / total:.0%} of its numbers): is it a checkpoint of this architecture?"
-        )
+        fit = f"{len(fits)} of {len(own)} weights of {type(model).__name__} ({given / total:.0%} of its numbers)"
+        raise InputError(f"{path} fits only {fit}: is it a checkpoint of this architecture?")
     require_finite_weights(state)
     with torch.no_grad():
         for name in fits:

@@ -9,8 +9,7 @@ from torch import nn
 from segcertify.models.card import card_of
 from segcertify.models.wrappers.multiscale import MultiScale
 
-FAR = 1.5
-"""An input is far from the best size if it is larger or smaller by more than this factor."""
+FAR = 1.5  # an input is far from the best size if it is larger or smaller by more than this factor
 
 
 def best_size(model: object) -> int | tuple[int, int] | None:

@@ -27,14 +27,14 @@ from segcertify.specs import FLAG, NUMBERS, POSITIVE, TEXT, Option, Spec, litera
 class Scheme:
     """How a scheme's models are loaded: ``load(target, **options)``, without the options that were left out.
 
-    ``target`` says what the target is; ``others`` reads options that are not listed. A normalisation that a
-    user gives goes "around" the model, or "inside" (``load`` takes mean and std), or is refused ("fixed").
+    A normalisation that a user gives goes "around" the model, or "inside" (``load`` takes mean and std), or is refused
+    ("fixed"). A scheme with the option ``category`` makes networks of clouds segmenters of one category's parts.
     """
 
-    target: str
+    target: str  # what the target is
     load: Callable[..., Callable[..., Any]]
     options: Mapping[str, Option] = field(default_factory=dict)
-    others: Callable[[str], Any] | None = None
+    others: Callable[[str], Any] | None = None  # reads options that are not listed
     normalisation: Literal["around", "inside", "fixed"] = "around"
 
 
@@ -54,11 +54,10 @@ def load(spec: str) -> nn.Module:
                              ``?weights=FILE`` puts a checkpoint's weights into its network
     ======================== =================================================================
 
-    Every scheme takes ``?scale=0.25`` or ``?scale=multi``, which wraps the model in
-    `MultiScale`, and ``?mean=0.5,0.5,0.5&std=...``, a normalisation to put inside (in
-    place of the one that ``hrnet`` and ``hf`` bring); models trained here keep theirs.
-    Models for parts of shapes take ``?category=Chair&runs=3`` instead: see `PartSegmenter`.
-    `card_of` the result is what a file says about its model.
+    Every scheme takes ``?scale=0.25`` or ``?scale=multi``, which wraps the model in `MultiScale`, and
+    ``?mean=0.5,0.5,0.5&std=...``, a normalisation to put inside (in place of the one that ``hrnet`` and ``hf`` bring);
+    models trained here keep theirs. Models for parts of shapes take ``?category=Chair&runs=3`` instead: see
+    `PartSegmenter`. `card_of` the result is what a file says about its model.
     """
     parsed = parse(spec)
     scheme = _scheme(parsed)
@@ -71,7 +70,14 @@ def load(spec: str) -> nn.Module:
     if len(statistics) == 1:
         raise InputError("a normalisation needs both mean and std, for example ?mean=0.5,0.5,0.5&std=0.5,0.5,0.5")
     inside = statistics if scheme.normalisation == "inside" else {}
-    model = scheme.load(parsed.target or parsed.scheme, **options, **inside)
+    target, parts = parsed.target or parsed.scheme, {}
+    if "category" in scheme.options:
+        parts = {name: options.pop(name) for name in _PARTS if name in options}
+    model = scheme.load(target, **options, **inside)
+    if isinstance(model, PointNet2) and "category" in scheme.options:
+        model = PartSegmenter(model, **parts)
+    elif parts:
+        raise InputError(f"{target} takes images, but category and runs are for models of clouds: leave them out")
     if isinstance(model, PartSegmenter):
         if scale or statistics:
             raise InputError(f"{spec}: scale, mean and std are for images, but this model takes clouds: leave them out")
@@ -108,20 +114,6 @@ def _load_python(target: str, *, weights: str | None = None, **arguments: Any) -
     return model
 
 
-def _with_parts(load: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
-    """``load``, but a network for shapes of many categories becomes a segmenter of one category's parts."""
-
-    def load_parts(target: str, *, category: str | None = None, runs: int | None = None, **options: Any) -> nn.Module:
-        model = load(target, **options)
-        if isinstance(model, PointNet2):
-            return PartSegmenter(model, category, runs or 3)
-        if category or runs:
-            raise InputError(f"{target} takes images, but category and runs are for models of clouds: leave them out")
-        return model
-
-    return load_parts
-
-
 def _output(text: str) -> int | str:
     """Which output to take: an index or a key."""
     return int(text) if text.lstrip("-").isdigit() else text
@@ -131,14 +123,14 @@ _SCALE = Option(f"NUMBER,NUMBER,... (or {', '.join(SETTINGS)})", setting)
 _COMMON = {"scale": _SCALE, "mean": NUMBERS, "std": NUMBERS}
 _OUTPUT = {"output": Option("NUMBER (or NAME)", _output)}
 _PARTS = {"category": Option("NAME"), "runs": POSITIVE}
-_BUNDLED = Scheme("", _with_parts(load_bundled), _PARTS, normalisation="fixed")
+_BUNDLED = Scheme("", load_bundled, _PARTS, normalisation="fixed")
 _SCHEMES = {
     "hrnet": Scheme("FILE", load_hrnet, {"width": POSITIVE, "classes": POSITIVE}, normalisation="inside"),
     "hf": Scheme("DIR-OR-ID", load_huggingface, {"revision": TEXT}, normalisation="inside"),
     "torchscript": Scheme("FILE", load_torchscript, _OUTPUT),
     "pt2": Scheme("FILE", load_pt2, _OUTPUT),
     "onnx": Scheme("FILE", load_onnx, {"output": TEXT}),
-    "pointnet2": Scheme("FILE", _with_parts(load_pointnet2), {"normals": FLAG, **_PARTS}),
-    "trained": Scheme("FILE", _with_parts(load_trained), _PARTS, normalisation="fixed"),
+    "pointnet2": Scheme("FILE", load_pointnet2, {"normals": FLAG, **_PARTS}),
+    "trained": Scheme("FILE", load_trained, _PARTS, normalisation="fixed"),
     "python": Scheme("MODULE:FACTORY", _load_python, {"weights": TEXT}, others=literal),
 }

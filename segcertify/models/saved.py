@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -16,9 +17,10 @@ from segcertify import __version__
 from segcertify.errors import InputError
 from segcertify.models.card import Card, card_of, read_model, save_model
 from segcertify.models.families import build, describe
-from segcertify.models.formats.weights import State, load_state, set_weights
+from segcertify.models.formats.weights import FilePath, State, load_state, set_weights
 from segcertify.models.networks.pointnet2 import PointNet2
 from segcertify.models.wrappers.ensemble import Ensemble, View
+from segcertify.storage import atomic
 
 FOLDER = files("segcertify.models") / "bundled"
 WEIGHTS = Path(__file__).parents[2] / "weights"
@@ -33,7 +35,7 @@ BEST_SIZE: dict[str, int | tuple[int, int]] = {"camvid": (360, 480), "parts": 20
 """The input sizes of the models that ship, which their files do not state yet; see `Card`."""
 
 
-def load_trained(path: str | os.PathLike[str]) -> nn.Module:
+def load_trained(path: FilePath) -> nn.Module:
     """The network in a file that `save_model` wrote, in evaluation mode; ``.card`` is its card."""
     card, state = read_model(path)
     try:
@@ -46,13 +48,7 @@ def load_trained(path: str | os.PathLike[str]) -> nn.Module:
     return model.eval()
 
 
-def join(
-    paths: Sequence[str | os.PathLike[str]],
-    out: str | os.PathLike[str],
-    *,
-    views: Sequence[View] = (View(),),
-    half: bool = False,
-) -> Path:
+def join(paths: Sequence[FilePath], out: FilePath, *, views: Sequence[View] = (View(),), half: bool = False) -> Path:
     """Write an ensemble of image models, trained on the same classes, as one model file; returns its path.
 
     Its card joins the members' cards. A README with the card is written beside the file.
@@ -70,34 +66,28 @@ def join(
     for path, card in zip(paths, cards, strict=True):
         if (card.classes, card.colours) != (cards[0].classes, cards[0].colours):
             raise InputError(f"{path} has other classes than {paths[0]}: members must have the same classes")
-    ensemble = Ensemble(members, views=views)
-    card = Card(
+    ensemble, texts = Ensemble(members, views=views), dict[str, Any]()
+    for name in ("data", "objective", "licence"):
+        texts[name] = "; ".join(dict.fromkeys(getattr(card, name).removesuffix(".") for card in cards))
+    card = replace(
+        cards[0],
+        **texts,
         architecture=describe(ensemble),
-        classes=cards[0].classes,
-        colours=cards[0].colours,
-        data=_together(card.data for card in cards),
-        objective=_together(card.objective for card in cards),
         sigma=tuple(sorted({sigma for card in cards for sigma in card.sigma})),
         recipe={"members": [card.recipe for card in cards]},
         metrics={},
-        licence=_together(card.licence for card in cards),
         date=max(card.date for card in cards),
         version=__version__,
         input_size=cards[0].input_size if len({card.input_size for card in cards}) == 1 else None,
     )
     save_model(out, ensemble, card, half=half)
-    beside(out).write_text(card.markdown(Path(out).name), encoding="utf-8")
+    atomic.write_text(beside(out), card.markdown(Path(out).name))
     return Path(out)
 
 
-def beside(path: str | os.PathLike[str]) -> Path:
+def beside(path: FilePath) -> Path:
     """The path of the README with a model's card: beside the model's file."""
     return Path(path).with_name(Path(path).name.removesuffix(SUFFIX) + ".md")
-
-
-def _together(texts: Iterable[str]) -> str:
-    """The different texts, joined."""
-    return "; ".join(dict.fromkeys(text.removesuffix(".") for text in texts))
 
 
 def bundled() -> list[str]:
@@ -111,7 +101,13 @@ def load_bundled(name: str) -> nn.Module:
     """A model that ships with segcertify, or one of its `TWINS`, in evaluation mode; ``.card`` is its card."""
     if name not in (*bundled(), *TWINS):
         raise InputError(f"no model {name!r} ships with segcertify: there are {', '.join(bundled()) or 'none'}")
-    with as_file(_twin(name) if name in TWINS else FOLDER / f"{name}{SUFFIX}") as path:
+    file = (WEIGHTS if name in TWINS else FOLDER) / f"{name}{SUFFIX}"
+    if name in TWINS and not file.is_file():
+        raise InputError(
+            f"{name} does not ship with segcertify, and {file} does not exist: take weights/{file.name} from the "
+            f"repository, or make it with segcertify {TWINS[name]} (whole in docs/training.md); then load trained:FILE"
+        )
+    with as_file(file) as path:
         model = load_trained(path)
     model.card = with_best_size(model.card, name)  # type: ignore[arg-type, assignment]
     return model
@@ -122,29 +118,12 @@ def with_best_size(card: Card, name: str) -> Card:
     return replace(card, input_size=card.input_size or BEST_SIZE.get(name.removesuffix("-non-robust")))
 
 
-def _twin(name: str) -> Path:
-    """The file of a model that only the repository holds."""
-    path = WEIGHTS / f"{name}{SUFFIX}"
-    if not path.is_file():
-        raise InputError(
-            f"{name} does not ship with segcertify, and {path} does not exist: take weights/{path.name} from the "
-            f"repository, or make it with segcertify {TWINS[name]} (whole in docs/training.md); then load trained:FILE"
-        )
-    return path
-
-
-def read_weights(path: str | os.PathLike[str]) -> tuple[State, Card | None]:
+def read_weights(path: FilePath) -> tuple[State, Card | None]:
     """The weights in a file that `save_model` wrote, with their card, or in any other checkpoint."""
-    if _is_ours(Path(path)):
-        card, state = read_model(path)
-        return state, card
-    return load_state(path), None
-
-
-def _is_ours(file: Path) -> bool:
-    """Whether segcertify wrote a file."""
-    try:
-        with safe_open(file, framework="numpy") as content:
-            return "segcertify" in (content.metadata() or {})
-    except (SafetensorError, OSError):
-        return False
+    ours = False
+    with suppress(SafetensorError, OSError), safe_open(Path(path), framework="numpy") as content:
+        ours = "segcertify" in (content.metadata() or {})
+    if not ours:
+        return load_state(path), None
+    card, state = read_model(path)
+    return state, card

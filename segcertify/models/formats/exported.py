@@ -1,8 +1,7 @@
 """Programs saved by PyTorch: TorchScript files and ``torch.export`` archives (.pt2).
 
-Both are programs, not only weights: load those that you trust, as with
-``python:``. An archive that carries compiled libraries or pickled objects is
-refused, and its weights load with ``weights_only=True``.
+Both are programs, not only weights: load those that you trust, as with ``python:``. An archive that carries compiled
+libraries or pickled objects is refused, and its weights load with ``weights_only=True``.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.export.passes import move_to_device_pass
 
 from segcertify.errors import InputError
-from segcertify.models.formats.weights import first_line
+from segcertify.models.formats.weights import FilePath, first_line
 from segcertify.models.wrappers.adapters import Adapted, adapt
 
 EXECUTABLE = ("aotinductor/", "constants/custom_obj_", "constants/opaque_obj_")
 """Parts of an archive that hold compiled libraries or pickled objects."""
 
 
-def load_torchscript(path: str | os.PathLike[str], *, output: int | str | None = None) -> Adapted:
+def load_torchscript(path: FilePath, *, output: int | str | None = None) -> Adapted:
     """A TorchScript program, on the CPU and in evaluation mode."""
     file = require_file(path, "a TorchScript file, as torch.jit.save writes it")
     with warnings.catch_warnings():
@@ -40,7 +39,7 @@ def load_torchscript(path: str | os.PathLike[str], *, output: int | str | None =
     return adapt(program.eval(), output=output).eval()
 
 
-def load_pt2(path: str | os.PathLike[str], *, output: int | str | None = None) -> ExportedProgram:
+def load_pt2(path: FilePath, *, output: int | str | None = None) -> ExportedProgram:
     """A program saved by ``torch.export.save``, on the CPU."""
     file = require_file(path, "a .pt2 archive, as torch.export.save writes it")
     if not zipfile.is_zipfile(file):
@@ -48,9 +47,7 @@ def load_pt2(path: str | os.PathLike[str], *, output: int | str | None = None) -
     with zipfile.ZipFile(file) as archive:
         carried = next((name for name in archive.namelist() for part in EXECUTABLE if part in name), None)
     if carried:
-        raise InputError(
-            f"{file} holds compiled code or pickled objects ({carried}), which are not loaded: export anew"
-        )
+        raise InputError(f"{file} holds compiled code or pickled objects ({carried}), never loaded: export anew")
     try:
         with _weights_only(), file.open("rb") as stream:
             program = torch.export.load(stream)
@@ -80,7 +77,7 @@ class ExportedProgram(nn.Module):
         self.program = adapt(program.module(), output=output)
         self._source, self._output, self._device = program, output, torch.device("cpu")
 
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+    def forward(self, batch: Tensor) -> Tensor:
         """The program's scores for the batch."""
         require_extent(self.extent, batch)
         if batch.device != self._device:
@@ -101,9 +98,7 @@ class ExportedProgram(nn.Module):
         return self
 
 
-def in_batches(
-    run: Callable[[torch.Tensor], torch.Tensor], batch: torch.Tensor, *, least: int, most: int | None
-) -> torch.Tensor:
+def in_batches(run: Callable[[Tensor], Tensor], batch: Tensor, *, least: int, most: int | None) -> Tensor:
     """``run`` on batches of at least ``least`` and at most ``most`` entries; copies of the last entry fill one up."""
     outputs = []
     for part in torch.split(batch, most or max(len(batch), 1)):
@@ -113,18 +108,16 @@ def in_batches(
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 
-def require_extent(extent: Sequence[int | None], batch: torch.Tensor) -> None:
+def require_extent(extent: Sequence[int | None], batch: Tensor) -> None:
     """Refuse a batch whose shape, after the batch axis, is not the one that the program was exported for."""
     shape = tuple(batch.shape[1:])
     if len(shape) != len(extent) or any(want not in (None, side) for want, side in zip(extent, shape, strict=True)):
         want = ", ".join("any" if side is None else str(side) for side in extent)
-        raise InputError(
-            f"the program was exported for inputs of shape ({want}), but x has shape {shape}: "
-            "resize x, or export with dynamic height and width"
-        )
+        cure = "resize x, or export with dynamic height and width"
+        raise InputError(f"the program was exported for inputs of shape ({want}), but x has shape {shape}: {cure}")
 
 
-def require_file(path: str | os.PathLike[str], kind: str) -> Path:
+def require_file(path: FilePath, kind: str) -> Path:
     """The path of a file that exists."""
     file = Path(path)
     if not file.is_file():
@@ -138,9 +131,7 @@ def _require_evaluation(node: Any) -> None:
     for i, argument in enumerate(schema.arguments if schema else ()):
         value = node.kwargs.get(argument.name, node.args[i] if i < len(node.args) else None)
         if argument.name in ("train", "training") and value is True:
-            raise InputError(
-                f"the program was exported in training mode ({node.target}): call model.eval(), export anew"
-            )
+            raise InputError(f"exported in training mode ({node.target}): call model.eval() and export it anew")
 
 
 def _bounds(side: Any, ranges: dict[Any, Any]) -> tuple[int, int | None]:

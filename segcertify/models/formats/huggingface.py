@@ -1,9 +1,8 @@
 """Semantic segmentation models of Hugging Face ``transformers`` (the extra ``hf``): SegFormer, UperNet and the like.
 
-From a local folder or by hub id. Weights are safetensors, or pickles that hold
-nothing but weights; code that comes with a model is never run. What its image
-processor would do to colours (rescale, normalise, swap channels) is done inside
-the model; resizing is not done: scales are ours (`MultiScale`).
+From a local folder or by hub id. Weights are safetensors, or pickles that hold nothing but weights; code that comes
+with a model is never run. What its image processor would do to colours (rescale, normalise, swap channels) is done
+inside the model; resizing is not done: scales are ours (`MultiScale`).
 """
 
 from __future__ import annotations
@@ -11,29 +10,27 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 from segcertify.errors import InputError, require_positive
 from segcertify.models.formats.weights import first_line, refused_object
-from segcertify.models.wrappers.adapters import Adapted, adapt
+from segcertify.models.wrappers.adapters import Adapted, Numbers, adapt
+from segcertify.models.wrappers.wrapper import Wrapper
 
 PREPROCESSOR = "preprocessor_config.json"
 GIVE = "give the normalisation, for example ?mean=0.485,0.456,0.406&std=0.229,0.224,0.225"
 
 
-def load_huggingface(
-    target: str, *, revision: str | None = None, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
-) -> Adapted:
+def load_huggingface(target: str, *, revision: str = "main", mean: Numbers = None, std: Numbers = None) -> Adapted:
     """The model in a folder, or of a hub id such as ``nvidia/segformer-b0-finetuned-cityscapes-1024-1024``.
 
     ``mean`` and ``std`` replace what `PREPROCESSOR` says.
     """
-    model, preprocessor = _fetch(target, revision or "main")
+    model, preprocessor = _fetch(target, revision)
     if mean is not None or std is not None:
         return adapt(model, mean=mean, std=std).eval()
     if not preprocessor.is_file():
@@ -63,14 +60,10 @@ def colour_statistics(config: Mapping[str, Any], *, source: str) -> tuple[list[f
     return lists[0], lists[1]
 
 
-class Reversed(nn.Module):
+class Reversed(Wrapper):
     """A model that was trained on BGR, for RGB images whose normalisation is the same for every channel."""
 
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, batch: torch.Tensor) -> Any:
+    def forward(self, batch: Tensor) -> Any:
         """The model's output for the batch with its channels in reverse."""
         return self.model(batch.flip(1))
 
@@ -79,9 +72,7 @@ def _fetch(target: str, revision: str) -> tuple[nn.Module, Path]:
     """The model, all of its weights read, and where its image processor's configuration would be."""
     local = Path(target).is_dir()
     if not local and not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", target):
-        raise InputError(
-            f"no folder at {target}, and it is no hub id such as nvidia/segformer-b0-finetuned-ade-512-512"
-        )
+        raise InputError(f"no folder at {target}, and it is no hub id such as openmmlab/upernet-convnext-small")
     auto = _transformers().AutoModelForSemanticSegmentation
     try:
         model, report = auto.from_pretrained(
@@ -95,10 +86,8 @@ def _fetch(target: str, revision: str) -> tuple[nn.Module, Path]:
         raise InputError(f"cannot load hf:{target} ({where}): {reason if refused else first_line(error)}") from error
     missing = sorted(key for key in report["missing_keys"] if not key.endswith("num_batches_tracked"))
     if missing:
-        raise InputError(
-            f"hf:{target} lacks {len(missing)} weights ({', '.join(missing[:4])}), which would be random: "
-            "is it a backbone without a segmentation head?"
-        )
+        some = f"{len(missing)} weights ({', '.join(missing[:4])})"
+        raise InputError(f"hf:{target} lacks {some}: is it a backbone, without a segmentation head?")
     return model.float().eval(), preprocessor
 
 

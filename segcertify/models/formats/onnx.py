@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 import warnings
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from segcertify.errors import InputError, unknown
 from segcertify.models.formats.exported import in_batches, require_extent, require_file
-from segcertify.models.formats.weights import first_line
+from segcertify.models.formats.weights import FilePath, first_line
 from segcertify.models.wrappers.adapters import KEYS, Adapted, adapt
 
 PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 
 
-def load_onnx(path: str | os.PathLike[str], *, output: str | None = None) -> Adapted:
+def load_onnx(path: FilePath, *, output: str | None = None) -> Adapted:
     """The model of an ONNX file; ``output`` names the scores among several outputs."""
     file = require_file(path, "an ONNX model")
     try:
@@ -51,9 +50,7 @@ class OnnxProgram(nn.Module):
         if len(inputs) != 1:
             raise InputError(f"an ONNX model must take one input, the batch, but this takes {len(inputs)}")
         if inputs[0].type not in TYPES:
-            raise InputError(
-                f"an ONNX model must take floats, to which noise is added, but this takes {inputs[0].type}"
-            )
+            raise InputError(f"an ONNX model must take floats, to add noise to, but this takes {inputs[0].type}")
         batch, *extent = inputs[0].shape
         self.digest = digest
         self.session, self.input, self.dtype = session, inputs[0].name, TYPES[inputs[0].type]
@@ -65,12 +62,12 @@ class OnnxProgram(nn.Module):
         """The digest of the file and the output: the weights are in neither parameters nor buffers."""
         return {"file": self.digest, "output": self.output}
 
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+    def forward(self, batch: Tensor) -> Tensor:
         """The output for the batch, on the batch's device."""
         require_extent(self.extent, batch)
         return in_batches(self._run, batch, least=self.size or 1, most=self.size).to(batch.device)
 
-    def _run(self, batch: torch.Tensor) -> torch.Tensor:
+    def _run(self, batch: Tensor) -> Tensor:
         """One call of the session, through NumPy."""
         exact = batch.detach().to("cpu", torch.float64 if batch.dtype == torch.float64 else torch.float32)
         array = np.ascontiguousarray(exact.numpy(), dtype=self.dtype)
@@ -83,7 +80,6 @@ def _choose(names: list[str], wanted: str | None) -> str:
         raise unknown("output", wanted, names, where=" of the ONNX model")
     chosen = wanted or next((name for name in KEYS if name in names), names[0])
     if wanted is None and len(names) > 1 and chosen not in KEYS:
-        warnings.warn(
-            f"the ONNX model has outputs {', '.join(names)}, and {chosen} is taken: say ?output=", stacklevel=2
-        )
+        listed = ", ".join(names)
+        warnings.warn(f"the ONNX model has outputs {listed}, and {chosen} is taken: say ?output=", stacklevel=2)
     return chosen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from segcertify.errors import InputError
@@ -18,14 +19,15 @@ def make(target: str, arguments: Mapping[str, Any], *, classes: int | None = Non
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"cannot import {error.name!r} for python:{target}: is it in this folder, or installed?"
-        ) from None
+        where = "is it in this folder, or installed?"
+        raise InputError(f"cannot import {error.name!r} for python:{target}: {where}") from None
     factory = getattr(module, factory_name, None)
     if not callable(factory):
         raise InputError(f"{module_name} has no function {factory_name!r} for python:{target}")
-    if classes is not None and _takes_classes(factory):
-        arguments = {"classes": classes, **arguments}
+    with suppress(ValueError):  # some functions written in C do not say what they take
+        parameters = inspect.signature(factory).parameters.values()
+        if classes is not None and any(p.name == "classes" or p.kind is p.VAR_KEYWORD for p in parameters):
+            arguments = {"classes": classes, **arguments}
     try:
         model = factory(**arguments)
     except TypeError as error:
@@ -33,12 +35,3 @@ def make(target: str, arguments: Mapping[str, Any], *, classes: int | None = Non
     if not callable(model):
         raise InputError(f"python:{target} gave {type(model).__name__}, which is not callable on a batch")
     return model  # type: ignore[no-any-return]
-
-
-def _takes_classes(factory: Callable[..., Any]) -> bool:
-    """Whether a factory has an argument ``classes``, or takes any."""
-    try:
-        parameters = inspect.signature(factory).parameters
-    except ValueError:  # some functions written in C do not say
-        return False
-    return "classes" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())

@@ -1,8 +1,7 @@
 """Weights from files, without running any code from a file.
 
-PyTorch files load with ``weights_only=True``; NumPy scalars, which public
-checkpoints keep beside their weights (best scores), pass through an allow-list
-of exactly those types. Prefixes and keys of training wrappers are removed.
+PyTorch files load with ``weights_only=True``; NumPy scalars, which public checkpoints keep beside their weights (best
+scores), pass through an allow-list of exactly those types. Prefixes and keys of training wrappers are removed.
 """
 
 from __future__ import annotations
@@ -11,19 +10,21 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from safetensors.torch import load_file
-from torch import nn
+from torch import Tensor, nn
 from torch.serialization import safe_globals
 
 from segcertify.errors import InputError
 
+FilePath = str | os.PathLike[str]
+Network = TypeVar("Network", bound=nn.Module)
 LOG = logging.getLogger("segcertify")
 
 PREFIXES = ("module.", "model.")
@@ -38,17 +39,16 @@ class State:
     """A checkpoint's weights by their names in the model, and the keys that were ignored."""
 
     path: str
-    tensors: dict[str, torch.Tensor]
+    tensors: dict[str, Tensor]
     ignored: tuple[str, ...] = ()
 
 
-def load_state(path: str | os.PathLike[str]) -> State:
+def load_state(path: FilePath) -> State:
     """The weights in a .pth, .pt or .safetensors file, cleaned.
 
-    Nested state dicts are unpacked, the prefixes ``module.`` and ``model.``
-    removed, and what belongs to a training wrapper (``loss...``, ``std``) or to
-    the training run (epoch, optimizer) is left out and logged; anything else
-    left out is a warning.
+    Nested state dicts are unpacked, the prefixes ``module.`` and ``model.`` removed, and what belongs to a training
+    wrapper (``loss...``, ``std``) or to the training run (epoch, optimizer) is left out and logged; anything else left
+    out is a warning.
     """
     file = Path(path)
     if not file.is_file():
@@ -58,7 +58,7 @@ def load_state(path: str | os.PathLike[str]) -> State:
     while (nest := next((key for key in NESTS if isinstance(content.get(key), Mapping)), None)) is not None:
         ignored += [key for key in content if key != nest]
         content = content[nest]
-    tensors = {str(key): value for key, value in content.items() if isinstance(value, torch.Tensor)}
+    tensors = {str(key): value for key, value in content.items() if isinstance(value, Tensor)}
     surprising = [str(key) for key in content if str(key) not in tensors]
     while True:
         ignored += [key for key in tensors if WRAPPER.match(key)]
@@ -91,22 +91,32 @@ def set_weights(model: nn.Module, state: State) -> None:
     }
     if any(problems.values()):
         listed = "; ".join(f"{len(names)} {kind}: {_some(names)}" for kind, names in problems.items() if names)
-        raise InputError(
-            f"{state.path} does not fit {type(model).__name__}: keys {listed}. "
-            "Is it a checkpoint of this architecture, and saved whole?"
-        )
+        cure = "Is it a checkpoint of this architecture, and saved whole?"
+        raise InputError(f"{state.path} does not fit {type(model).__name__}: keys {listed}. {cure}")
     require_finite_weights(state)
     model.load_state_dict(found, strict=True, assign=True)
     model.float()
+
+
+def with_weights(build: Callable[[], Network], state: State) -> Network:
+    """The network that ``build`` makes, with a checkpoint's weights, in evaluation mode."""
+    with torch.device("meta"):  # no time spent on weights that the file replaces
+        model = build()
+    set_weights(model, state)
+    return model.eval()
+
+
+def no_such_network(state: Mapping[str, Any], network: str, lacks: object, *, source: str, cure: str) -> InputError:
+    """The error for a state dict without a weight that tells the sizes of a network."""
+    some = ", ".join(list(state)[:SHOWN]) or "nothing"
+    return InputError(f"{source} is no {network}: {lacks} is not in it; it holds {some}, ... {cure}")
 
 
 def require_finite_weights(state: State) -> None:
     """Refuse weights that are NaN or infinite."""
     not_finite = [name for name, tensor in state.tensors.items() if not bool(torch.isfinite(tensor).all())]
     if not_finite:
-        raise InputError(
-            f"{state.path} holds weights that are NaN or infinite: {_some(not_finite)}. Train or save anew"
-        )
+        raise InputError(f"{state.path} holds weights that are NaN or infinite: {_some(not_finite)}. Train it anew")
 
 
 def _read(file: Path) -> Mapping[str, Any]:
@@ -121,9 +131,8 @@ def _read(file: Path) -> Mapping[str, Any]:
     except Exception as error:
         raise InputError(_why_not(file, error)) from error
     if not isinstance(content, Mapping):
-        raise InputError(
-            f"{file} holds {type(content).__name__}, not a state dict: save it with torch.save(model.state_dict(), ...)"
-        )
+        kind = type(content).__name__
+        raise InputError(f"{file} holds {kind}, not a state dict: save it with torch.save(model.state_dict(), ...)")
     return content
 
 

@@ -1,8 +1,7 @@
 """Points and their neighbours, as PointNet++ has them (Qi et al. 2017): far points, balls and interpolation.
 
-Squared distances are sums of squared differences, never expanded: points drawn
-with replacement have exact twins, at a distance of exactly zero. All is batched,
-and an entry's result does not depend on the others of its batch.
+Squared distances are sums of squared differences, never expanded: points drawn with replacement have exact twins, at a
+distance of exactly zero. All is batched, and an entry's result does not depend on the others of its batch.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 NEAREST = 3
@@ -20,19 +20,19 @@ AT_ONCE = 2**30
 """How many distances `ball` compares at once: CUDA counts its findings in 32 bits, and older torch refuses more."""
 
 
-def gather(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+def gather(values: Tensor, index: Tensor) -> Tensor:
     """The rows of values (B, N, C) that an index (B, ...) names: (B, ..., C)."""
     rows = values.reshape(-1, values.shape[-1])
     return rows.index_select(0, flat(index, values.shape[1]).flatten()).view(*index.shape, -1)
 
 
-def flat(index: torch.Tensor, size: int) -> torch.Tensor:
+def flat(index: Tensor, size: int) -> Tensor:
     """An index (B, ...) into entries of ``size`` rows each, as one into all rows of the batch."""
     first = torch.arange(len(index), device=index.device) * size
     return index + first.view(-1, *(1,) * (index.ndim - 1))
 
 
-def farthest(xyz: torch.Tensor, count: int, start: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def farthest(xyz: Tensor, count: int, start: Tensor) -> tuple[Tensor, Tensor]:
     """Farthest-point sampling of points (B, N, 3): each next one is farthest from all that were chosen before.
 
     ``start`` (B,) is where each entry begins. Gives the chosen ones' indices
@@ -63,7 +63,7 @@ def _choose(library: Any, planes: Any, entries: Any, start: Any, chosen: Any, di
         start = separation.argmax(1)
 
 
-def ball(distances: torch.Tensor, radius: float, most: int) -> torch.Tensor:
+def ball(distances: Tensor, radius: float, most: int) -> Tensor:
     """The first ``most`` points within the radius of each centre, in their order: indices (B, S, most).
 
     ``distances`` (B, S, N) are squared. Where there are fewer points, the first is
@@ -82,14 +82,12 @@ def ball(distances: torch.Tensor, radius: float, most: int) -> torch.Tensor:
     return (taken - rows[:-1, None]).view(size, centres, most)
 
 
-def nearest(distances: torch.Tensor) -> torch.Tensor:
+def nearest(distances: Tensor) -> Tensor:
     """The three centres nearest to each point: indices (B, N, 3), from squared distances (B, S, N)."""
     return distances.transpose(1, 2).topk(NEAREST, largest=False).indices
 
 
-def interpolate(
-    features: torch.Tensor, centres: torch.Tensor, xyz: torch.Tensor, distances: torch.Tensor
-) -> torch.Tensor:
+def interpolate(features: Tensor, centres: Tensor, xyz: Tensor, distances: Tensor) -> Tensor:
     """The centres' features (B, S, C) at points (B, N, 3): (B, N, C).
 
     The three nearest count, each by 1 / (squared distance + 1e-8), in proportion.

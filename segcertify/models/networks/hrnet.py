@@ -1,25 +1,23 @@
 """HRNetV2, the network of the paper's image experiments (Wang et al. 2020) [Fischer2021, sec. 6.2].
 
-Names and shapes of the state dict equal those of the public checkpoints (branch
-pytorch-v1.1 of HRNet-Semantic-Segmentation). Input: RGB in [0, 1]; the
-normalisation is inside, in buffers that the state dict does not hold. Output:
-logits at a quarter of the input's resolution, which the sampler upsamples.
+Names and shapes of the state dict equal those of the public checkpoints (branch pytorch-v1.1 of
+HRNet-Semantic-Segmentation). Input: RGB in [0, 1]; the normalisation is inside, in buffers that the state dict does not
+hold. Output: logits at a quarter of the input's resolution, which the sampler upsamples.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import interpolate, relu
 
 from segcertify.errors import InputError, require_integer
-from segcertify.models.formats.weights import load_state, set_weights
-from segcertify.models.wrappers.normalisation import IMAGENET_MEAN, IMAGENET_STD, Normalise
+from segcertify.models.formats.weights import FilePath, load_state, no_such_network, with_weights
+from segcertify.models.wrappers.normalisation import IMAGENET_MEAN, IMAGENET_STD, Normalise, Numbers
 
 STEM = 64
 EXPANSION = 4
@@ -58,45 +56,35 @@ class HRNet(nn.Module):
     """
 
     def __init__(
-        self,
-        architecture: Architecture = W48,
-        *,
-        mean: Sequence[float] = IMAGENET_MEAN,
-        std: Sequence[float] = IMAGENET_STD,
+        self, architecture: Architecture = W48, *, mean: Numbers = IMAGENET_MEAN, std: Numbers = IMAGENET_STD
     ) -> None:
         super().__init__()
         self.architecture = architecture
-        widths = [architecture.width * 2**branch for branch in range(4)]
+        blocks, widths = architecture.blocks, [architecture.width * 2**branch for branch in range(4)]
         self.normalise = Normalise(mean, std)
         self.conv1, self.bn1 = _conv(3, STEM, 3, stride=2), nn.BatchNorm2d(STEM)
         self.conv2, self.bn2 = _conv(STEM, STEM, 3, stride=2), nn.BatchNorm2d(STEM)
-        inputs = [STEM] + [STEM * EXPANSION] * (architecture.blocks - 1)
-        self.layer1 = nn.Sequential(*(Bottleneck(channels) for channels in inputs))
-        self.transition1 = _transition([STEM * EXPANSION], widths[:2])
-        self.stage2 = _stage(architecture.modules[0], widths[:2], architecture.blocks)
-        self.transition2 = _transition(widths[:2], widths[:3])
-        self.stage3 = _stage(architecture.modules[1], widths[:3], architecture.blocks)
-        self.transition3 = _transition(widths[:3], widths)
-        self.stage4 = _stage(architecture.modules[2], widths, architecture.blocks)
-        features = sum(widths)
+        wide, features = STEM * EXPANSION, sum(widths)
+        self.layer1 = nn.Sequential(*(Bottleneck(channels) for channels in [STEM] + [wide] * (blocks - 1)))
+        for i, count in enumerate(architecture.modules, 1):
+            self.add_module(f"transition{i}", _transition(widths[:i] if i > 1 else [wide], widths[: i + 1]))
+            modules = (ParallelModule(widths[: i + 1], blocks) for _ in range(count))
+            self.add_module(f"stage{i + 1}", nn.Sequential(*modules))
         self.last_layer = nn.Sequential(
-            nn.Conv2d(features, features, 1),
-            nn.BatchNorm2d(features),
-            nn.ReLU(inplace=True),
-            nn.Conv2d(features, architecture.classes, 1),
+            *_unit(features, features, size=1, bias=True), nn.Conv2d(features, architecture.classes, 1)
         )
 
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+    def forward(self, batch: Tensor) -> Tensor:
         """Logits (B, classes, H / 4, W / 4), rounded up, of RGB images (B, 3, H, W) in [0, 1]."""
         if batch.ndim != 4 or batch.shape[1] != 3:
             raise InputError(f"HRNet takes RGB images (B, 3, H, W), but got shape {tuple(batch.shape)}")
         x = relu(self.bn1(self.conv1(self.normalise(batch))))
         x = relu(self.bn2(self.conv2(x)))
         branches = [self.layer1(x)]
-        transitions = self.transition1, self.transition2, self.transition3
-        for transition, stage in zip(transitions, (self.stage2, self.stage3, self.stage4), strict=True):
-            last = len(branches) - 1  # a new branch starts from the coarsest one there is
-            branches = stage([step(branches[min(i, last)]) for i, step in enumerate(transition)])
+        for i in (1, 2, 3):
+            transition, last = self.get_submodule(f"transition{i}").children(), len(branches) - 1
+            inputs = [step(branches[min(j, last)]) for j, step in enumerate(transition)]  # a new one: from the coarsest
+            branches = self.get_submodule(f"stage{i + 1}")(inputs)
         return self.last_layer(torch.cat([_resize(branch, branches[0]) for branch in branches], 1))  # type: ignore[no-any-return]
 
 
@@ -113,7 +101,7 @@ class Bottleneck(nn.Module):
         if channels != wide:
             self.downsample = nn.Sequential(_conv(channels, wide, 1), nn.BatchNorm2d(wide))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """The block's output, at its input's resolution."""
         y = relu(self.bn1(self.conv1(x)))
         y = relu(self.bn2(self.conv2(y)))
@@ -128,7 +116,7 @@ class BasicBlock(nn.Module):
         self.conv1, self.bn1 = _conv(channels, channels, 3), nn.BatchNorm2d(channels)
         self.conv2, self.bn2 = _conv(channels, channels, 3), nn.BatchNorm2d(channels)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """The block's output, at its input's resolution."""
         return relu(self.bn2(self.conv2(relu(self.bn1(self.conv1(x))))) + x)
 
@@ -142,7 +130,7 @@ class ParallelModule(nn.Module):
         ends = range(len(widths))
         self.fuse_layers = nn.ModuleList(nn.ModuleList(_fuse(widths, i, j) for i in ends) for j in ends)
 
-    def forward(self, xs: list[torch.Tensor]) -> list[torch.Tensor]:
+    def forward(self, xs: list[Tensor]) -> list[Tensor]:
         """One tensor per branch in, one per branch out."""
         xs = [branch(x) for branch, x in zip(self.branches, xs, strict=True)]
         fused = []
@@ -153,58 +141,44 @@ class ParallelModule(nn.Module):
 
 
 def load_hrnet(
-    path: str | os.PathLike[str],
-    *,
-    width: int | None = None,
-    classes: int | None = None,
-    mean: Sequence[float] = IMAGENET_MEAN,
-    std: Sequence[float] = IMAGENET_STD,
+    path: FilePath, *, width: int | None = None, classes: int | None = None, **normalisation: Numbers
 ) -> HRNet:
     """The HRNetV2 of a checkpoint, in evaluation mode; its architecture is read from the keys.
 
-    ``width`` and ``classes``, where given, must agree with the file.
+    ``width`` and ``classes``, where given, must agree with the file. Further arguments are those of `HRNet`.
     """
     state = load_state(path)
     found = infer(state.tensors, source=str(path))
     for name, asked, has in (("width", width, found.width), ("classes", classes, found.classes)):
         if asked is not None and asked != has:
             raise InputError(f"{path} holds an HRNetV2 of {name} {has}, but {name}={asked} was asked for: leave it out")
-    with torch.device("meta"):  # no time spent on weights that the file replaces
-        model = HRNet(found, mean=mean, std=std)
-    set_weights(model, state)
-    return model.eval()
+    return with_weights(lambda: HRNet(found, **normalisation), state)
 
 
-def infer(state: Mapping[str, torch.Tensor], *, source: str = "the state dict") -> Architecture:
+def infer(state: Mapping[str, Tensor], *, source: str = "the state dict") -> Architecture:
     """The architecture whose state dict this is, from its names and shapes."""
     try:
-        return Architecture(
-            width=state["transition1.0.0.weight"].shape[0],
-            classes=state["last_layer.3.weight"].shape[0],
-            blocks=_children(state, "layer1."),
-            modules=(_children(state, "stage2."), _children(state, "stage3."), _children(state, "stage4.")),
-        )
+        width, classes = (state[f"{layer}.weight"].shape[0] for layer in ("transition1.0.0", "last_layer.3"))
+        blocks, *modules = (_children(state, prefix) for prefix in ("layer1.", "stage2.", "stage3.", "stage4."))
+        return Architecture(width, classes, blocks, tuple(modules))  # type: ignore[arg-type]
     except (KeyError, InputError) as error:
-        some = ", ".join(list(state)[:4]) or "nothing"
-        raise InputError(
-            f"{source} is no HRNetV2 segmentation network: {error} is not in it; it holds {some}, ... "
-            "ImageNet weights and HRNet-OCR have other heads: give weights of branch pytorch-v1.1"
-        ) from None
+        cure = "ImageNet weights and HRNet-OCR have other heads: give weights of branch pytorch-v1.1"
+        raise no_such_network(state, "HRNetV2 segmentation network", error, source=source, cure=cure) from None
 
 
-def _children(state: Mapping[str, torch.Tensor], prefix: str) -> int:
+def _children(state: Mapping[str, Tensor], prefix: str) -> int:
     """How many numbered children a container has in a state dict."""
     return len({name[len(prefix) :].split(".")[0] for name in state if name.startswith(prefix)})
 
 
-def _conv(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Conv2d:
-    return nn.Conv2d(inputs, outputs, size, stride=stride, padding=size // 2, bias=False)
+def _conv(inputs: int, outputs: int, size: int, *, stride: int = 1, bias: bool = False) -> nn.Conv2d:
+    return nn.Conv2d(inputs, outputs, size, stride=stride, padding=size // 2, bias=bias)
 
 
-def _unit(inputs: int, outputs: int, *, stride: int = 1, size: int = 3, active: bool = True) -> nn.Sequential:
+def _unit(inputs: int, outputs: int, *, size: int = 3, active: bool = True, **options: Any) -> nn.Sequential:
     """Convolution and batch norm, with a ReLU where ``active``."""
-    layers: list[nn.Module] = [_conv(inputs, outputs, size, stride), nn.BatchNorm2d(outputs)]
-    return nn.Sequential(*layers, nn.ReLU(inplace=True)) if active else nn.Sequential(*layers)
+    active_layers = [nn.ReLU(inplace=True)] if active else []
+    return nn.Sequential(_conv(inputs, outputs, size, **options), nn.BatchNorm2d(outputs), *active_layers)
 
 
 def _transition(old: Sequence[int], new: Sequence[int]) -> nn.ModuleList:
@@ -212,10 +186,6 @@ def _transition(old: Sequence[int], new: Sequence[int]) -> nn.ModuleList:
     kept = [nn.Identity() if before == after else _unit(before, after) for before, after in zip(old, new, strict=False)]
     opened = [nn.Sequential(_unit(old[-1], width, stride=2)) for width in new[len(old) :]]
     return nn.ModuleList([*kept, *opened])
-
-
-def _stage(count: int, widths: Sequence[int], blocks: int) -> nn.Sequential:
-    return nn.Sequential(*(ParallelModule(widths, blocks) for _ in range(count)))
 
 
 def _fuse(widths: Sequence[int], source: int, target: int) -> nn.Module:
@@ -228,7 +198,7 @@ def _fuse(widths: Sequence[int], source: int, target: int) -> nn.Module:
     return nn.Sequential(*steps, _unit(widths[source], widths[target], stride=2, active=False))
 
 
-def _resize(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+def _resize(x: Tensor, like: Tensor) -> Tensor:
     """``x`` at the resolution of ``like``, bilinearly."""
     if x.shape[2:] == like.shape[2:]:
         return x

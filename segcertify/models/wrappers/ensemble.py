@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from segcertify.errors import InputError, require_positive
 
-SCALES = (0.125, 8.0)
-"""The smallest and the largest scale of a view."""
-
-LARGEST = 100
-"""No ensemble has more members or views."""
+SCALES = (0.125, 8.0)  # the smallest and the largest scale of a view
+LARGEST = 100  # no ensemble has more members or views
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class View:
             raise InputError(f"a view must be a scale such as 0.75, or 0.75m if mirrored, but got {text!r}") from None
         return cls(scale, text.endswith("m"))
 
-    def logits(self, member: nn.Module, batch: torch.Tensor) -> torch.Tensor:
+    def logits(self, member: nn.Module, batch: Tensor) -> Tensor:
         """A member's logits of images that are rescaled and mirrored so; the logits are mirrored back."""
         if self.scale != 1:
             size = [max(1, math.floor(side * self.scale + 0.5)) for side in batch.shape[2:]]
@@ -70,30 +67,25 @@ class Ensemble(nn.Module):
     def __init__(self, members: Sequence[nn.Module], *, views: Sequence[View] = (View(),)) -> None:
         super().__init__()
         if not members or not views:
-            raise InputError(
-                f"an ensemble needs at least one member and at least one view, but got {len(members)} and {len(views)}"
-            )
+            counts = f"{len(members)} and {len(views)}"
+            raise InputError(f"an ensemble needs at least one member and at least one view, but got {counts}")
         for name, values in (("members", members), ("views", views)):
             if len(values) > LARGEST:
                 raise InputError(f"an ensemble has at most {LARGEST} {name}, but got {len(values)}")
         self.members, self.views = nn.ModuleList(members), tuple(views)
 
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+    def forward(self, batch: Tensor) -> Tensor:
         """Logits (B, classes, h, w) of images (B, channels, H, W)."""
         logits = [view.logits(member, batch) for member in self.members for view in self.views]
         size = [min(sides) for sides in zip(logits[0].shape[2:], batch.shape[2:], strict=True)]
         return torch.stack([_resized(each, size) for each in logits]).mean(0)
-
-    def extra_repr(self) -> str:
-        """The views."""
-        return f"views={self.views}"
 
     def identity(self) -> dict[str, Any]:
         """What decides its answers, beside the members."""
         return {"views": [[view.scale, view.mirrored] for view in self.views]}
 
 
-def _resized(logits: torch.Tensor, size: list[int]) -> torch.Tensor:
+def _resized(logits: Tensor, size: list[int]) -> Tensor:
     """Logits at another resolution."""
     if list(logits.shape[2:]) == size:
         return logits

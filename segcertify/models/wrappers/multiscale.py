@@ -1,9 +1,8 @@
 """Prediction at one or several scales, as in the paper's experiments [Fischer2021, sec. 6.2].
 
-Noise is added at the original resolution, before this wrapper. In order: the
-image is resized; the network's logits are upsampled to the network's input;
-averaged over flips; exponentiated; averaged over tiles; resized to the image;
-summed over scales. The arg-max is left to the sampler.
+Noise is added at the original resolution, before this wrapper. In order: the image is resized; the network's logits are
+upsampled to the network's input; averaged over flips; exponentiated; averaged over tiles; resized to the image; summed
+over scales. The arg-max is left to the sampler.
 """
 
 from __future__ import annotations
@@ -15,14 +14,16 @@ from functools import reduce
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor
 from torch.nn.functional import interpolate, log_softmax
 
 from segcertify.errors import InputError, require_finite, require_integer, require_positive, unknown
-from segcertify.models.wrappers.adapters import Adapted, adapt
+from segcertify.models.wrappers.adapters import adapt
+from segcertify.models.wrappers.wrapper import Wrapper
 from segcertify.sampling.segmenter import Segmenter
 
 Combine = Literal["exp", "softmax"]
+Seeds = Sequence[int] | None
 
 SAFE_SPREAD = 80.0
 """exp of a difference up to this, and of a sum of a few such terms, is a normal number in single precision."""
@@ -57,29 +58,19 @@ def setting(text: str) -> Setting:
         raise unknown("scale", text, SETTINGS, forms=("a number", "a list such as 0.5,1.0", *SETTINGS)) from None
 
 
-class MultiScale(nn.Module):
+class MultiScale(Wrapper):
     """A model's scores, combined over scales and flips.
 
-    Scores are computed in single precision and are finite whatever the logits:
-    combined in the log domain, or, for one scale, relative to the image's largest
-    logit where all pixels' best classes lie within 80 of it. Neither changes the
-    arg-max, and an entry of a batch never influences another.
+    Scores are computed in single precision and are finite whatever the logits: combined in the log domain, or, for
+    one scale, relative to the image's largest logit where all pixels' best classes lie within 80 of it. Neither
+    changes the arg-max, and an entry of a batch never influences another.
 
-    Parameters
-    ----------
-    model : callable
-        From images (B, channels, H, W) to logits (B, classes, h, w), coarser ones included.
-    scales : sequence of float
-        Factors on the image's sides. The single scale 1 without flip or tile is the model itself.
-    flip : bool
-        Also run on the mirrored image and average the logits.
-    tile : (int, int), optional
-        The largest network input; by default the image's own size, so that only scales above 1 are tiled.
-    combine : "exp" or "softmax"
-        The paper sums unnormalised exponentials; softmax sums probabilities.
-    stride : float
-        Step between tiles as a fraction of a tile. The last tile of a row or column is moved back to fit. The
-        reference uses 1 for Cityscapes and 2/3 for Pascal Context.
+    The model takes images (B, channels, H, W) to logits (B, classes, h, w), coarser ones included. ``scales`` are
+    factors on the image's sides; the single scale 1 without flip or tile is the model itself. ``flip`` also runs it on
+    the mirrored image and averages the logits. ``tile`` is the largest network input, by default the image's own size,
+    so that only scales above 1 are tiled; ``stride`` is the step between tiles as a fraction of a tile (the reference
+    uses 1 for Cityscapes and 2/3 for Pascal Context), and the last tile is moved back to fit. The paper's ``combine``,
+    "exp", sums unnormalised exponentials; "softmax" sums probabilities.
     """
 
     def __init__(
@@ -92,8 +83,7 @@ class MultiScale(nn.Module):
         combine: Combine = "exp",
         stride: float = 1.0,
     ) -> None:
-        super().__init__()
-        self.model: Adapted = adapt(model)
+        super().__init__(adapt(model))
         self.scales = tuple(require_positive("a scale", scale) for scale in scales)
         if not self.scales:
             raise InputError("scales must name at least one scale, for example 0.25")
@@ -104,41 +94,30 @@ class MultiScale(nn.Module):
         if not 0 < require_finite("stride", stride) <= 1:
             raise InputError(f"stride must lie in (0, 1], or tiles would leave gaps, but got {stride!r}")
         self.flip, self.tile, self.combine, self.stride = bool(flip), tile, combine, float(stride)
-        self.training = self.model.training
 
-    @property
-    def random(self) -> bool:
-        """Whether the model declares that it is random."""
-        return self.model.random
-
-    def forward(self, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
+    def forward(self, batch: Tensor, seeds: Seeds = None) -> Tensor:
         """Scores (B, classes, H, W); for one scale below 1 (B, classes, h, w) before the last upsampling."""
         if batch.ndim != 4:
             raise InputError(f"scales are for images (B, channels, H, W), but got shape {tuple(batch.shape)}")
         if self.scales == (1.0,) and not self.flip and self.tile is None:
             return self.model(batch, seeds)  # type: ignore[no-any-return]
-        size = _pair(batch.shape)
+        size = batch.shape[2:]
         if len(self.scales) == 1:
             return _one_scale(self._log_scores(batch, self.scales[0], seeds), size)
         return reduce(torch.logaddexp, (_resize_exp(self._log_scores(batch, s, seeds), size) for s in self.scales))
-
-    def extra_repr(self) -> str:
-        """How the scores are combined."""
-        shown = f"scales={self.scales}, flip={self.flip}, tile={self.tile}"
-        return f"{shown}, combine={self.combine!r}, stride={self.stride}"
 
     def identity(self) -> dict[str, Any]:
         """How the scores are combined."""
         return {name: getattr(self, name) for name in ("scales", "flip", "tile", "combine", "stride")}
 
-    def _log_scores(self, batch: torch.Tensor, scale: float, seeds: Sequence[int] | None) -> torch.Tensor:
+    def _log_scores(self, batch: Tensor, scale: float, seeds: Seeds) -> Tensor:
         """Logarithms of one scale's scores, at the size of the resized image; over tiles, of their average."""
-        height, width = (max(1, math.floor(side * scale + 0.5)) for side in _pair(batch.shape))
+        height, width = (max(1, math.floor(side * scale + 0.5)) for side in batch.shape[2:])
         image = interpolate(batch, size=(height, width), mode="bilinear", align_corners=False)
-        tile = self.tile or _pair(batch.shape)
+        tile = self.tile or batch.shape[2:]
         if height <= tile[0] and width <= tile[1]:
             return self._logits(image, seeds)
-        total: torch.Tensor | None = None
+        total: Tensor | None = None
         count = image.new_zeros((height, width), dtype=torch.float32)
         for rows in _spans(height, tile[0], self.stride):
             for columns in _spans(width, tile[1], self.stride):
@@ -151,28 +130,26 @@ class MultiScale(nn.Module):
         assert total is not None
         return total.sub_(count.log())
 
-    def _logits(self, image: torch.Tensor, seeds: Sequence[int] | None) -> torch.Tensor:
+    def _logits(self, image: Tensor, seeds: Seeds) -> Tensor:
         """Logits (for softmax, log-probabilities) at the network's input size, averaged over flips."""
         logits = self._run(image, seeds)
         if self.flip:
             logits = (logits + self._run(image.flip(3), seeds).flip(3)) / 2
         return log_softmax(logits, 1) if self.combine == "softmax" else logits
 
-    def _run(self, image: torch.Tensor, seeds: Sequence[int] | None) -> torch.Tensor:
+    def _run(self, image: Tensor, seeds: Seeds) -> Tensor:
         """The network's logits in single precision, at the size of its input."""
-        logits: torch.Tensor = self.model(image, seeds)
+        logits: Tensor = self.model(image, seeds)
         if not logits.is_floating_point() or logits.ndim != 4 or logits.shape[0] != image.shape[0]:
-            raise InputError(
-                f"scales combine logits (B, classes, h, w), but the model gave {logits.dtype} of shape "
-                f"{tuple(logits.shape)} for a batch of shape {tuple(image.shape)}"
-            )
+            got = f"{logits.dtype} of shape {tuple(logits.shape)} for a batch of shape {tuple(image.shape)}"
+            raise InputError(f"scales combine logits (B, classes, h, w), but the model gave {got}")
         logits = logits.float()
         if logits.shape[2:] == image.shape[2:]:
             return logits
         return interpolate(logits, size=image.shape[2:], mode="bilinear", align_corners=False)
 
 
-def _one_scale(logs: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+def _one_scale(logs: Tensor, size: Sequence[int]) -> Tensor:
     """exp of the log scores, relative to each image's largest; in the log domain where that could underflow."""
     best = logs.amax(1).flatten(1)
     peak = best.amax(1)
@@ -187,7 +164,7 @@ def _one_scale(logs: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
     return scores
 
 
-def _resize_exp(logs: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+def _resize_exp(logs: Tensor, size: Sequence[int]) -> Tensor:
     """log of the bilinear resize of exp(logs), without overflow or underflow: one axis at a time."""
     for axis, target in ((2, size[0]), (3, size[1])):
         if logs.shape[axis] != target:
@@ -195,15 +172,14 @@ def _resize_exp(logs: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
     return logs
 
 
-def _resize_axis(logs: torch.Tensor, axis: int, target: int) -> torch.Tensor:
+def _resize_axis(logs: Tensor, axis: int, target: int) -> Tensor:
     """log((1 - w) exp(a) + w exp(b)) between the two source entries of each target entry (half-pixel centres)."""
     source = logs.shape[axis]
     centres = ((torch.arange(target, dtype=torch.float64) + 0.5) * source / target - 0.5).clamp(0, source - 1)
     low = centres.floor().long().clamp(max=max(source - 2, 0))
     weight = (centres - low).float().view([-1 if i == axis else 1 for i in range(4)]).to(logs.device)
-    below, above = (
-        (slice(None),) * axis + (index.to(logs.device),) for index in (low, (low + 1).clamp(max=source - 1))
-    )
+    ends = low, (low + 1).clamp(max=source - 1)
+    below, above = ((slice(None),) * axis + (index.to(logs.device),) for index in ends)
     out = logs.new_empty([target if i == axis else side for i, side in enumerate(logs.shape)])
     for c in range(logs.shape[1]):  # a class at a time: temporaries stay small
         plane = logs[:, c : c + 1]
@@ -217,7 +193,3 @@ def _spans(side: int, tile: int, stride: float) -> Iterator[slice]:
     for i in range(max(0, math.ceil((side - tile) / step)) + 1):
         start = max(0, min(i * step, side - tile))
         yield slice(start, min(start + tile, side))
-
-
-def _pair(shape: Sequence[int]) -> tuple[int, int]:
-    return int(shape[-2]), int(shape[-1])

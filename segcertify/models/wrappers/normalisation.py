@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from segcertify.errors import InputError, require_finite, require_positive
 
+Numbers = Sequence[float]
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
@@ -20,10 +21,10 @@ class Normalise(nn.Module):
     tensor([[[[2., 2.]]]])
     """
 
-    mean: torch.Tensor
-    std: torch.Tensor
+    mean: Tensor
+    std: Tensor
 
-    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+    def __init__(self, mean: Numbers, std: Numbers) -> None:
         super().__init__()
         means = [require_finite("mean", value) for value in mean]
         stds = [require_positive("std", value) for value in std]
@@ -32,12 +33,11 @@ class Normalise(nn.Module):
         for name, values in (("mean", means), ("std", stds)):  # on the CPU even where a network is built on "meta"
             self.register_buffer(name, torch.tensor(values, device="cpu").view(1, -1, 1, 1), persistent=False)
 
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+    def forward(self, batch: Tensor) -> Tensor:
         """The batch (B, channels, H, W), normalised, in its own type."""
         if batch.ndim != 4 or batch.shape[1] != self.mean.shape[1]:
-            raise InputError(
-                f"this model normalises images (B, {self.mean.shape[1]}, H, W), but got shape {tuple(batch.shape)}"
-            )
+            wanted = f"images (B, {self.mean.shape[1]}, H, W)"
+            raise InputError(f"this model normalises {wanted}, but got shape {tuple(batch.shape)}")
         return (batch - self.mean.to(batch)) / self.std.to(batch)
 
     def description(self) -> dict[str, list[float]]:

@@ -5,31 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 from segcertify.errors import InputError, require_integer, unknown
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.models.networks.pointnet2 import PointNet2, hashed
 
-BELOW = 20.0
-"""Scores of other categories' parts lie this far below the lowest own one, so that they are never chosen."""
+BELOW = 20.0  # scores of other categories' parts lie this far below the lowest own one, so that they are never chosen
 
 
 class PartSegmenter(nn.Module):
     """A `PointNet2` for shapes of one ShapeNet-Part category: labels are that category's parts alone.
 
-    Its scores are the mean log-probabilities of ``runs`` runs, each with its own sampling of
-    points, as in the paper. It is itself random: the sampler gives a seed per draw.
-
-    Parameters
-    ----------
-    model : PointNet2
-        The network.
-    category : str or int, optional
-        Such as "Chair", or its number; without one, use `given` before the first call.
-    runs : int
-        How many runs to average.
+    Its scores are the mean log-probabilities of ``runs`` runs, each with its own sampling of points, as in the paper.
+    It is itself random: the sampler gives a seed per draw. ``category`` is a name such as "Chair", or its number;
+    without one, use `for_category` before the first call.
 
     >>> model = PartSegmenter(PointNet2(normals=False).eval(), "Mug", runs=1)
     >>> bool(set(model(torch.rand(1, 512, 3)).argmax(1).flatten().tolist()) <= {36, 37})
@@ -53,20 +43,18 @@ class PartSegmenter(nn.Module):
         """The same network for shapes of another category."""
         return PartSegmenter(self.model, category, self.runs)
 
-    def forward(self, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
+    def forward(self, batch: Tensor, seeds: Sequence[int] | None = None) -> Tensor:
         """Mean log-probabilities (B, 50, N) of clouds (B, N, 3 or 6); parts of other categories lie below all.
 
         Without ``seeds``, one per cloud, all are 0.
         """
         if self.category is None:
-            raise InputError(
-                "this model must know which category its shapes are of: use model.for_category('Chair'), "
-                "or write ?category=Chair in its spec"
-            )
+            cure = "use model.for_category('Chair'), or write ?category=Chair in its spec"
+            raise InputError(f"this model must know which category its shapes are of: {cure}")
         seeds = [0] * len(batch) if seeds is None else seeds
         number = [list(CATEGORIES).index(self.category)] * len(batch)
         runs = ([hashed("run", run, int(seed)) for seed in seeds] for run in range(self.runs))
-        mean: torch.Tensor = sum(self.model(batch, number, seeds=run) for run in runs) / self.runs
+        mean: Tensor = sum(self.model(batch, number, seeds=run) for run in runs) / self.runs
         own = mean[:, list(CATEGORIES[self.category])]
         scores = (own.amin(1, keepdim=True) - BELOW).repeat(1, mean.shape[1], 1)
         scores[:, list(CATEGORIES[self.category])] = own

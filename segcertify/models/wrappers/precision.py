@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor
 
 from segcertify.errors import unknown
 from segcertify.models.wrappers.adapters import adapt
-from segcertify.sampling.segmenter import Segmenter, for_category
+from segcertify.models.wrappers.wrapper import Wrapper
+from segcertify.sampling.segmenter import Segmenter
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -22,32 +23,22 @@ def with_precision(model: Segmenter, precision: str) -> Segmenter:
     """
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
-    return model if precision == "fp32" else Autocast(model, PRECISIONS[precision])
+    return model if precision == "fp32" else Autocast(model, precision)
 
 
-class Autocast(nn.Module):
+class Autocast(Wrapper):
     """A model that runs under autocast and gives its scores in single precision."""
 
-    def __init__(self, model: Segmenter, dtype: torch.dtype) -> None:
-        super().__init__()
-        self.model, self.dtype = adapt(model), dtype
-        self.training = self.model.training
-
-    @property
-    def random(self) -> bool:
-        """Whether the model declares that it is random."""
-        return self.model.random
-
-    def for_category(self, category: str) -> Autocast:
-        """The same for inputs of a category, if the model wants to know it."""
-        return Autocast(for_category(self.model, category), self.dtype)
+    def __init__(self, model: Segmenter, precision: str) -> None:
+        super().__init__(adapt(model))
+        self.precision = precision
 
     def identity(self) -> dict[str, Any]:
         """The precision."""
-        return {"precision": next(name for name, dtype in PRECISIONS.items() if dtype == self.dtype)}
+        return {"precision": self.precision}
 
-    def forward(self, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
+    def forward(self, batch: Tensor, seeds: Sequence[int] | None = None) -> Tensor:
         """The model's scores for the batch."""
-        with torch.autocast(batch.device.type, dtype=self.dtype):
-            scores: torch.Tensor = self.model(batch, seeds)
+        with torch.autocast(batch.device.type, dtype=PRECISIONS[self.precision]):
+            scores: Tensor = self.model(batch, seeds)
         return scores.float() if scores.is_floating_point() else scores
