@@ -181,6 +181,7 @@ def outcome(models: dict[str, Any], data: Any, scene: Any, options: argparse.Nam
 
     from segcertify import certify, metrics
     from segcertify.attacks.comparison import attack_base, compare
+    from segcertify.attacks.gradient_ascent import GradientAscent
     from segcertify.sampling.segmenter import base_labels
     from segcertify.storage.archive import smallest_integers
 
@@ -205,7 +206,11 @@ def outcome(models: dict[str, Any], data: Any, scene: Any, options: argparse.Nam
         accuracies(found.radius, found.non_robust.labels, found.robust.labels),
     ]
     for radius in options.radius:
-        far = [base_labels(each, attack_base(each, x, radius=radius, target=target, **how)) for each in (other, robust)]
+        ascent = GradientAscent(options.steps, seed=options.seed)
+        found_at = [
+            attack_base(each, x, ascent, radius=radius, target=target, progress=False) for each in (other, robust)
+        ]
+        far = [base_labels(each, at) for each, at in zip((other, robust), found_at, strict=True)]
         base.append(accuracies(radius, *far))
     matrix, recounts = confusion(certificate.labels), [each.smoothed for each in found.attacks.values()]
     example = {

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import torch
 
-from segcertify.errors import InputError, require_positive
+from segcertify.errors import InputError, require_positive, unknown
 from segcertify.noise import Stream
 
 TINY = 1e-12
@@ -53,13 +53,13 @@ class L2:
 
     def direction(self, gradient: torch.Tensor) -> torch.Tensor:
         """The gradient over its norm."""
-        largest = _column(gradient.flatten(1).abs().amax(1), gradient)
+        largest = per_entry(gradient.flatten(1).abs().amax(1), gradient)
         scaled = gradient / torch.where(largest > 0, largest, 1)  # so that no square vanishes
-        return scaled / _column(self.norm(scaled), scaled).clamp(min=TINY)
+        return scaled / per_entry(self.norm(scaled), scaled).clamp(min=TINY)
 
     def project(self, shift: torch.Tensor) -> torch.Tensor:
         """Scaled back to the sphere where outside."""
-        return shift * (self.radius / _column(self.norm(shift), shift).clamp(min=TINY)).clamp(max=1)
+        return shift * (self.radius / per_entry(self.norm(shift), shift).clamp(min=TINY)).clamp(max=1)
 
     def norm(self, shift: torch.Tensor) -> torch.Tensor:
         """The root of the sum of squares."""
@@ -110,7 +110,7 @@ class L1:
         """In the direction of Laplace noise, with any norm up to the radius."""
         towards: torch.Tensor = stream.exponential_(torch.empty_like(like))
         towards -= stream.exponential_(torch.empty_like(like))
-        return towards * _column(self.radius * stream.rng.random() / self.norm(towards).clamp(min=TINY), like)
+        return towards * per_entry(self.radius * stream.rng.random() / self.norm(towards).clamp(min=TINY), like)
 
     def direction(self, gradient: torch.Tensor) -> torch.Tensor:
         """The signs of the largest numbers, sharing a norm of 1 [Tramer2019]."""
@@ -134,45 +134,16 @@ class L1:
         return shift.flatten(1).abs().sum(1)
 
 
-@dataclass(frozen=True, eq=False)
-class Restricted:
-    """The shifts of a ball that are 0 outside ``free``, a mask of an input's shape."""
-
-    ball: Ball
-    free: torch.Tensor
-
-    @property
-    def radius(self) -> float:
-        """The ball's."""
-        return self.ball.radius
-
-    def start(self, like: torch.Tensor, stream: Stream) -> torch.Tensor:
-        """The ball's, 0 outside."""
-        return self.ball.start(like, stream) * self.free
-
-    def direction(self, gradient: torch.Tensor) -> torch.Tensor:
-        """That of the gradient inside alone."""
-        return self.ball.direction(gradient * self.free)
-
-    def project(self, shift: torch.Tensor) -> torch.Tensor:
-        """The ball's, after dropping what is outside."""
-        return self.ball.project(shift * self.free)
-
-    def norm(self, shift: torch.Tensor) -> torch.Tensor:
-        """The ball's."""
-        return self.ball.norm(shift)
-
-
 BALLS: dict[str, Callable[[float], Ball]] = {"l2": L2, "linf": Linf, "l1": L1}
 
 
 def ball_of(norm: str, radius: float) -> Ball:
     """The ball of a norm: ``l2``, ``linf`` or ``l1``."""
     if norm not in BALLS:
-        raise InputError(f"no attack in the norm {norm!r}: use {', '.join(BALLS)}")
+        raise unknown("norm of an attack", norm, BALLS)
     return BALLS[norm](radius)
 
 
-def _column(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """Numbers (B,) in a shape that goes with a batch."""
+def per_entry(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """One number for each entry of a batch, (B,), in a shape that multiplies the batch."""
     return values.view(-1, *[1] * (like.ndim - 1))

@@ -9,7 +9,8 @@ import torch
 
 from segcertify.arrays import Array, IntArray
 from segcertify.attacks.balls import L2
-from segcertify.attacks.projected_gradient import pgd
+from segcertify.attacks.gradient_ascent import GradientAscent
+from segcertify.attacks.projected_gradient import Shifts
 from segcertify.attacks.smoothed import Recount, attack_smoothed, recount
 from segcertify.certificate import Certificate, radius_text
 from segcertify.errors import InputError, require_positive
@@ -46,11 +47,8 @@ class Comparison:
     @property
     def attacks(self) -> dict[str, Attacked]:
         """By the model that was attacked."""
-        return {
-            "non-robust base model": self.non_robust,
-            "robust base model": self.robust,
-            "smoothed model": self.smoothed,
-        }
+        names = "non-robust base model", "robust base model", "smoothed model"
+        return dict(zip(names, (self.non_robust, self.robust, self.smoothed), strict=True))
 
     @property
     def verdict(self) -> str:
@@ -92,10 +90,9 @@ def compare(
 ) -> Comparison:
     """Attack two base models on one image x, and the smoothed model of ``robust`` that a certificate is about.
 
-    The base models are attacked away from ``target`` (negative: ignored), by default
-    from their own labels of x. The smoothed model is attacked away from its certified
-    labels, in a fifth of the steps, each with ``draws`` noisy copies. At all three inputs
-    the smoothed model's labels are counted in as many fresh draws as the certificate took.
+    The base models are attacked away from ``target`` (negative: ignored), by default from their own labels of x. The
+    smoothed model is attacked away from its certified labels, in a fifth of the steps, each with ``draws`` noisy
+    copies. At all three inputs the smoothed model's labels are counted in as many fresh draws as the certificate took.
     If the certificate abstains everywhere, there is nothing to attack, and x stays as it is.
     """
     if certificate.norm != "l2":
@@ -103,15 +100,13 @@ def compare(
     if radius is None and not certificate.radius:
         raise InputError(f"tau={certificate.tau:g} certifies no radius to attack within: give one, or a larger tau")
     radius = require_positive("radius", certificate.radius if radius is None else radius)
+    ascent = GradientAscent(steps, loss=loss, restarts=restarts, seed=seed)
 
     def again(found: torch.Tensor) -> Recount:
         return recount(robust, found, certificate, n=certificate.n, seed=seed + 1, progress=progress)
 
     def attacked(model: Segmenter) -> Attacked:
-        found = attack_base(
-            model, x, target=target, radius=radius, steps=steps, loss=loss, restarts=restarts, seed=seed,
-            progress=progress,
-        )  # fmt: skip
+        found = attack_base(model, x, ascent, radius=radius, target=target, progress=progress)
         return Attacked(found.cpu().numpy(), base_labels(model, x), base_labels(model, found), again(found))
 
     before = attacked(non_robust), attacked(robust)
@@ -146,19 +141,13 @@ def _classes(model: Segmenter, x: torch.Tensor) -> int:
 def attack_base(
     model: Segmenter,
     x: torch.Tensor,
+    ascent: GradientAscent,
     *,
     radius: float,
     target: IntArray | None = None,
-    steps: int = 100,
-    loss: str = "cross-entropy",
-    restarts: int = 1,
-    seed: int = 0,
     progress: bool | Advance | None = None,
 ) -> torch.Tensor:
-    """The input that `pgd` finds for a base model within an l2 radius of one x, as in `compare`."""
+    """The input that gradient ascent finds for a base model within an l2 radius of one x, as in `compare`."""
     goal = base_labels(model, x) if target is None else target
     labels = torch.from_numpy(np.asarray(goal, np.int64))[None]
-    return pgd(
-        model, x[None], labels, L2(radius), valid=labels >= 0, steps=steps, loss=loss, restarts=restarts, seed=seed,
-        progress=progress,
-    ).x[0]  # fmt: skip
+    return ascent(model, x[None], labels, Shifts(L2(radius)), valid=labels >= 0, progress=progress).x[0]

@@ -7,13 +7,17 @@ from typing import Protocol
 
 import torch
 
-from segcertify.attacks.loss_and_gradient import Copies, LossAndGradient, Values, attackable
+from segcertify.attacks.balls import per_entry
+from segcertify.attacks.loss_and_gradient import LossAndGradient, NoisyCopies, attackable
 from segcertify.attacks.losses import require_loss
 from segcertify.errors import InputError, require_integer, require_positive
 from segcertify.noise import Stream
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.segmenter import Segmenter, require_ready
 from segcertify.sampling.streams import DrawStream
+
+_Found = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+"""Inputs, shifts, how many components moved, and their mean cross-entropy, for each entry of a batch."""
 
 
 class Threat(Protocol):
@@ -74,7 +78,7 @@ class GradientAscent:
         threat: Threat,
         *,
         valid: torch.Tensor | None = None,
-        copies: Copies | None = None,
+        copies: NoisyCopies | None = None,
         progress: bool | Advance | None = None,
     ) -> Attack:
         """Search the shifts of a threat for those that change the labels (B, *components).
@@ -82,12 +86,12 @@ class GradientAscent:
         With ``copies`` the smoothed model is attacked: losses and gradients are means over noisy copies.
         """
         size = 10 * threat.radius / self.steps if self.step_size is None else self.step_size
-        x = require_batch(x)
+        x = _require_batch(x)
         require_ready(model, x.device)
         labels, valid = _require_labels(labels, valid, x)
-        best, losses = _Best(x), list[float]()
+        best, losses = None, list[float]()
         with progress_bar(self.restarts * self.steps, "attack", show=progress) as advance, attackable(model):
-            values_at = LossAndGradient(model, labels, valid, require_loss(self.loss), copies=copies, seed=self.seed)
+            values_at = LossAndGradient(model, labels, valid, require_loss(self.loss), copies, self.seed)
             values_at.probe(x)
             for restart in range(self.restarts):
                 shift = threat.start(x, DrawStream(self.seed, "attack", "candidate", restart))
@@ -95,34 +99,27 @@ class GradientAscent:
                 for step in range(self.steps + 1):
                     shifted = threat.apply(x, shift)
                     values = values_at(shifted, number=restart * (self.steps + 1) + step, done=step / self.steps)
-                    best.update(shifted, shift, values)
+                    best = _better(best, (shifted, shift, values.moved, values.cross_entropy))
                     losses.append(float(values.loss.mean()))
                     if step < self.steps:
                         shift = threat.step(x, shift, values.gradient, size)
                         advance(1)
-        return Attack(best.x, best.shift, best.moved, tuple(losses))
+        assert best is not None
+        return Attack(*best[:3], tuple(losses))
 
 
-class _Best:
-    """The best input of each entry so far."""
-
-    def __init__(self, x: torch.Tensor) -> None:
-        self.x = x.clone()
-        self.shift = torch.empty(0)
-        self.moved = torch.full((len(x),), -1, device=x.device)
-        self.entropy = torch.full((len(x),), -torch.inf, device=x.device)
-
-    def update(self, x: torch.Tensor, shift: torch.Tensor, values: Values) -> None:
-        """Keep the entries that are better."""
-        if not self.shift.numel():
-            self.shift = shift.clone()
-        as_many = (values.moved == self.moved) & (values.cross_entropy > self.entropy)
-        better = (values.moved > self.moved) | as_many
-        self.x[better], self.shift[better] = x[better], shift[better]
-        self.moved[better], self.entropy[better] = values.moved[better], values.cross_entropy[better]
+def _better(best: _Found | None, found: _Found) -> _Found:
+    """For each entry the one that moved more components; among equal numbers, the one of higher cross-entropy."""
+    if best is None:
+        return found
+    *_, most, highest = best
+    *_, moved, entropy = found
+    better = (moved > most) | ((moved == most) & (entropy > highest))
+    x, shift, moved, entropy = (torch.where(per_entry(better, b), b, a) for a, b in zip(best, found, strict=True))
+    return x, shift, moved, entropy
 
 
-def require_batch(x: torch.Tensor) -> torch.Tensor:
+def _require_batch(x: torch.Tensor) -> torch.Tensor:
     """A batch of finite floats, in single or double precision."""
     if not isinstance(x, torch.Tensor) or not x.is_floating_point() or x.ndim < 2 or not x.numel():
         kind = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,12 +12,32 @@ from torch import nn
 from segcertify.attacks.losses import Loss, mean_cross_entropy
 from segcertify.errors import InputError
 from segcertify.models.wrappers.multiscale import MultiScale
+from segcertify.noise import Noise
 from segcertify.sampling.batch_size import halve_until_it_fits
 from segcertify.sampling.segmenter import Segmenter, is_random, to_labels, to_model_dtype, upsampled
 from segcertify.sampling.streams import DrawStream
 
-Copies = Callable[[torch.Tensor, int], Iterator[torch.Tensor]]
-"""From inputs (B, ...) and an evaluation's number to batches, each with one or several (perturbed) copies an entry."""
+
+@dataclass(frozen=True)
+class NoisyCopies:
+    """Noisy copies of a batch of one, differentiable in it."""
+
+    noise: Noise
+    draws: int
+    batch_size: int
+    seed: int
+
+    def __call__(self, x: torch.Tensor, number: int) -> Iterator[torch.Tensor]:
+        """The draws of evaluation ``number``, ``batch_size`` at a time."""
+        first = number * self.draws
+        streams = [DrawStream(self.seed, "attack", "agree", first + j) for j in range(self.draws)]
+        still = x[0].detach()
+        for i in range(0, self.draws, self.batch_size):
+            some = streams[i : i + self.batch_size]
+            if self.noise.additive:  # noise that is added has no gradient
+                yield x[0] + (self.noise.draw(still, some) - still)
+            else:
+                yield self.noise.draw(x[0], some)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,23 +50,18 @@ class Values:
     moved: torch.Tensor
 
 
+@dataclass(eq=False)
 class LossAndGradient:
     """A model's loss for fixed labels (B, *components), where ``valid``. Each entry of a batch has its own."""
 
-    def __init__(
-        self,
-        model: Segmenter,
-        labels: torch.Tensor,
-        valid: torch.Tensor,
-        loss: Loss,
-        *,
-        copies: Copies | None,
-        seed: int,
-    ) -> None:
-        self.model, self.labels, self.valid, self.loss = model, labels, valid, loss
-        self.copies, self.seed = copies or (lambda x, number: iter((x,))), seed
-        self.fitting: int | None = None
-        """How many copies fit into memory at once, since it ran out."""
+    model: Segmenter
+    labels: torch.Tensor
+    valid: torch.Tensor
+    loss: Loss
+    copies: NoisyCopies | None
+    seed: int
+    fitting: int | None = None
+    """How many copies fit into memory at once, once it has run out."""
 
     def __call__(self, x: torch.Tensor, *, number: int, done: float) -> Values:
         """Means over all copies; an entry's component moved if another label is the most frequent among them."""
@@ -54,7 +69,7 @@ class LossAndGradient:
         gradient, sums, count = torch.zeros_like(x), torch.zeros(2, len(x), device=x.device), 0
         votes: list[torch.Tensor] = []
         with torch.enable_grad():
-            for batch in self.copies(x, number):
+            for batch in (x,) if self.copies is None else self.copies(x, number):
                 each = len(batch) // len(x)
                 seeds = self._seeds(number, range(count, count + each)) * len(x)
                 losses, entropies, gradients, labels = self._of_copies(batch.detach(), seeds, done)

@@ -21,22 +21,26 @@ class Loss(Protocol):
         """
 
 
-def mean_cross_entropy(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, *, done: float) -> torch.Tensor:
-    """The paper's: the mean cross-entropy of the components [Fischer2021, App. C]."""
-    return _mean(cross_entropy(logits, labels, reduction="none"), valid)
+def mean_cross_entropy(
+    logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, *, done: float, weight: torch.Tensor | float = 1
+) -> torch.Tensor:
+    """The paper's: the mean cross-entropy of the valid components, times a weight [Fischer2021, App. C]."""
+    losses = (cross_entropy(logits, labels, reduction="none") * weight).flatten(1)
+    counts = valid.flatten(1).to(losses)
+    return (losses * counts).sum(1) / counts.sum(1).clamp(min=1)
 
 
 def segpgd(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, *, done: float) -> torch.Tensor:
     """First the components that are still right, later all alike: weights 1 - done / 2 and done / 2 [Gu2022]."""
     weight = torch.where(logits.argmax(1) != labels, done / 2, 1 - done / 2)
-    return _mean(cross_entropy(logits, labels, reduction="none") * weight, valid)
+    return mean_cross_entropy(logits, labels, valid, done=done, weight=weight)
 
 
 def cospgd(logits: torch.Tensor, labels: torch.Tensor, valid: torch.Tensor, *, done: float) -> torch.Tensor:
     """Each component weighs as much as its probabilities still resemble its label, by their cosine [Agnihotri2024]."""
     truth = one_hot(labels, logits.shape[1]).movedim(-1, 1).to(logits)
     weight = cosine_similarity(logits.softmax(1), truth, dim=1).detach()
-    return _mean(cross_entropy(logits, labels, reduction="none") * weight, valid)
+    return mean_cross_entropy(logits, labels, valid, done=done, weight=weight)
 
 
 LOSSES: dict[str, Loss] = dict(zip(NAMES, (mean_cross_entropy, segpgd, cospgd), strict=True))
@@ -45,9 +49,3 @@ LOSSES: dict[str, Loss] = dict(zip(NAMES, (mean_cross_entropy, segpgd, cospgd), 
 def require_loss(name: str) -> Loss:
     """A loss by name."""
     return LOSSES[require_loss_name(name)]
-
-
-def _mean(values: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
-    """The mean over the valid components of each entry."""
-    weight = valid.flatten(1).to(values)
-    return (values.flatten(1) * weight).sum(1) / weight.sum(1).clamp(min=1)

@@ -1,8 +1,7 @@
 """Projected gradient ascent on segmentations [Fischer2021, App. C], with its two slips repaired.
 
-The paper steps along the raw gradient and scales every iterate to the sphere.
-Here the gradient is normalised, so that a step has the stated length, and an
-iterate is brought back only when it has left the ball: points inside it are
+The paper steps along the raw gradient and scales every iterate to the sphere. Here the gradient is normalised, so that
+a step has the stated length, and an iterate is brought back only when it has left the ball: points inside it are
 allowed, and often better.
 """
 
@@ -12,8 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-from segcertify.attacks.balls import Ball
-from segcertify.attacks.gradient_ascent import Attack, GradientAscent, require_batch
+from segcertify.attacks.balls import Ball, per_entry
+from segcertify.attacks.gradient_ascent import Attack, GradientAscent
 from segcertify.errors import InputError
 from segcertify.noise import Stream
 from segcertify.progress import Advance
@@ -22,12 +21,16 @@ from segcertify.sampling.segmenter import Segmenter
 Box = tuple[float, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shifts:
-    """Adds a shift from a ball, and stays in a box: the bounds of every number of an input."""
+    """Adds a shift from a ball, and stays in a box: the bounds of every number of an input.
+
+    With ``free``, a mask of an input's shape, only the numbers in it move.
+    """
 
     ball: Ball
     box: Box | None = (0.0, 1.0)
+    free: torch.Tensor | None = None
 
     @property
     def radius(self) -> float:
@@ -35,7 +38,12 @@ class Shifts:
         return self.ball.radius
 
     def start(self, x: torch.Tensor, stream: Stream) -> torch.Tensor:
-        """A random shift inside the ball, one for all entries."""
+        """A random shift inside the ball, one for all entries. Raises `InputError` if an input is outside the box."""
+        low, high = float(x.min()), float(x.max())
+        if self.box is not None and not (self.box[0] <= low and high <= self.box[1]):
+            raise InputError(
+                f"x spans {low:g} .. {high:g}, outside the box {self.box}: give the box of your inputs, or box=None"
+            )
         return self.apply(x, self.ball.start(x[:1], stream).expand_as(x)) - x
 
     def apply(self, x: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
@@ -44,19 +52,21 @@ class Shifts:
         A sum of floats is rounded, which may lead out of the ball: the shift is then
         shortened until the difference, in double precision, is inside.
         """
-        shift, margin = self.ball.project(shift), 2.0**-24
+        shift, margin = self.ball.project(self._freed(shift)), 2.0**-24
         while True:
             shifted = x + shift if self.box is None else (x + shift).clamp(*self.box)
             over = self.ball.norm(shifted.double() - x.double()) / self.ball.radius
             if margin > 1 or not bool((over > 1).any()):
                 return shifted
             margin *= 2
-            factor = torch.where(over > 1, max(0.0, 1 - margin) / over, 1).to(shift)
-            shift = shift * factor.view(-1, *[1] * (x.ndim - 1))
+            shift = shift * per_entry(torch.where(over > 1, max(0.0, 1 - margin) / over, 1).to(shift), x)
 
     def step(self, x: torch.Tensor, shift: torch.Tensor, gradient: torch.Tensor, size: float) -> torch.Tensor:
         """A step in the ball's best direction, then back into it."""
-        return self.apply(x, shift + size * self.ball.direction(gradient)) - x
+        return self.apply(x, shift + size * self.ball.direction(self._freed(gradient))) - x
+
+    def _freed(self, shift: torch.Tensor) -> torch.Tensor:
+        return shift if self.free is None else shift * self.free
 
 
 def pgd(
@@ -97,16 +107,5 @@ def pgd(
     """
     if not hasattr(ball, "project"):
         raise InputError(f"ball must be such as L2(0.16), Linf(0.01) or L1(2.0), but got {ball!r}")
-    x = require_batch(x)
-    require_box(x, box)
     ascent = GradientAscent(steps, step_size, loss, restarts, seed)
     return ascent(model, x, labels, Shifts(ball, box), valid=valid, progress=progress)
-
-
-def require_box(x: torch.Tensor, box: Box | None) -> None:
-    """Refuse inputs outside the box."""
-    if box is not None and x.numel() and not (box[0] <= float(x.min()) and float(x.max()) <= box[1]):
-        raise InputError(
-            f"x spans {float(x.min()):g} .. {float(x.max()):g}, outside the box {box}: give the box of your inputs, or "
-            "box=None for none"
-        )

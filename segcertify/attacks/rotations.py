@@ -11,7 +11,7 @@ from segcertify.attacks.balls import L2
 from segcertify.attacks.gradient_ascent import Attack, GradientAscent
 from segcertify.data.clouds.rotation import rotation_matrices
 from segcertify.errors import InputError, require_positive
-from segcertify.noise import Stream
+from segcertify.noise import AxisRotation, Stream
 from segcertify.noise.rotation import AXES, turned_vectors
 from segcertify.progress import Advance
 from segcertify.sampling.segmenter import Segmenter
@@ -34,9 +34,8 @@ class Rotations:
     def __post_init__(self) -> None:
         if require_positive("radius", self.radius) > math.pi:
             raise InputError(f"no rotation is farther than pi, but the radius is {self.radius:g}: use pi for all")
-        known = self.axis in AXES if isinstance(self.axis, str) else self.axis is None or len(self.axis) == 3
-        if not known or not any(self.axis or (1,)):
-            raise InputError(f"axis must be 'x', 'y', 'z', three numbers or None for any, but got {self.axis!r}")
+        if self.axis is not None:
+            AxisRotation(1.0, self.axis)  # raises if it is no axis
 
     def start(self, x: torch.Tensor, stream: Stream) -> torch.Tensor:
         """Any axis, any angle up to the radius, in double precision."""

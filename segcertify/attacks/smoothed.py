@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,10 @@ import torch
 from scipy.stats import binom
 
 from segcertify.arrays import IntArray
-from segcertify.attacks.balls import Restricted, ball_of
+from segcertify.attacks.balls import ball_of
 from segcertify.attacks.gradient_ascent import Attack, GradientAscent, Threat
-from segcertify.attacks.projected_gradient import Box, Shifts, require_box
+from segcertify.attacks.loss_and_gradient import NoisyCopies
+from segcertify.attacks.projected_gradient import Box, Shifts
 from segcertify.attacks.rotations import Rotations
 from segcertify.certificate import Certificate
 from segcertify.errors import InputError, require_integer
@@ -21,7 +21,6 @@ from segcertify.progress import Advance
 from segcertify.sampling.draws import Input, working_device
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Smooth
-from segcertify.sampling.streams import DrawStream
 
 
 def attack_smoothed(
@@ -42,12 +41,10 @@ def attack_smoothed(
 ) -> Attack:
     """Move one input x within a certificate's radius so that its certified labels are no longer the most likely.
 
-    Gradients are averaged over ``draws`` fresh draws of the certificate's noise at
-    every step (expectation over noise), ``batch_size`` at a time. ``radius`` is the
-    certificate's by default: beyond it nothing is claimed. ``moved`` counts
-    certified components with another majority among those few draws, which happens
-    by chance too: `recount` draws many. ``box`` is not for rotations; other
-    arguments are those of `pgd`.
+    Gradients are averaged over ``draws`` fresh draws of the certificate's noise at every step (expectation over noise),
+    ``batch_size`` at a time. ``radius`` is the certificate's by default: beyond it nothing is claimed. ``moved`` counts
+    certified components with another majority among those few draws, which happens by chance too: `recount` draws many.
+    ``box`` is not for rotations; other arguments are those of `pgd`.
     """
     draws, x = require_integer("draws", draws), torch.as_tensor(x, device=working_device(None, model, x))
     radius = certificate.radius if radius is None else radius
@@ -102,28 +99,6 @@ def recount(
     return Recount(n, len(wanted), int((labels[claimed] != wanted).sum()), int(rare.sum()), labels)
 
 
-@dataclass(frozen=True)
-class NoisyCopies:
-    """Noisy copies of a batch of one, differentiable in it."""
-
-    noise: Noise
-    draws: int
-    batch_size: int
-    seed: int
-
-    def __call__(self, x: torch.Tensor, number: int) -> Iterator[torch.Tensor]:
-        """The draws of evaluation ``number``, ``batch_size`` at a time."""
-        first = number * self.draws
-        streams = [DrawStream(self.seed, "attack", "agree", first + j) for j in range(self.draws)]
-        for i in range(0, self.draws, self.batch_size):
-            yield self._draw(x[0], streams[i : i + self.batch_size])
-
-    def _draw(self, x: torch.Tensor, streams: list[DrawStream]) -> torch.Tensor:
-        added = self.noise.additive
-        drawn: torch.Tensor = self.noise.draw(x.detach() if added else x, streams)
-        return x + (drawn - x.detach()) if added else drawn  # noise that is added has no gradient
-
-
 def noise_threat(
     noise: Noise, radius: float, x: torch.Tensor, *, norm: str | None = None, box: Box | None = (0.0, 1.0)
 ) -> Threat:
@@ -133,10 +108,7 @@ def noise_threat(
     """
     if isinstance(noise, AxisRotation | Rotation):
         return Rotations(radius, getattr(noise, "axis", None), noise.vectors)
-    require_box(x, box)
-    ball = ball_of(norm or noise.norm, radius)
+    free = None
     if isinstance(noise, Gaussian) and noise.channels is not None:
-        free = torch.zeros_like(x)
-        free.index_fill_(noise.axis, torch.tensor(noise.channels, device=x.device), 1)
-        ball = Restricted(ball, free)
-    return Shifts(ball, box)
+        free = torch.zeros_like(x).index_fill_(noise.axis, torch.tensor(noise.channels, device=x.device), 1)
+    return Shifts(ball_of(norm or noise.norm, radius), box, free)

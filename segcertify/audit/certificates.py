@@ -1,24 +1,23 @@
 """Audits of certificates: the smoothed model's labels, in fresh draws, at inputs that an attacker would choose.
 
-A violation is a certified component whose label came up so rarely at a perturbed
-input within the radius that fresh draws reject "its probability is at least
-1/2". Every component at every perturbed input is one test, and Bonferroni's
-correction holds the chance of any false violation, over all of them, below ``level``.
+A violation is a certified component whose label came up so rarely at a perturbed input within the radius that fresh
+draws reject "its probability is at least 1/2". Every component at every perturbed input is one test, and Bonferroni's
+correction keeps the chance of any false violation, over all of them, below ``level``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 import numpy as np
 import torch
 
 from segcertify.arrays import BoolArray, IntArray
-from segcertify.attacks.gradient_ascent import GradientAscent, Threat
-from segcertify.attacks.smoothed import attack_smoothed, noise_threat
+from segcertify.attacks.gradient_ascent import GradientAscent
+from segcertify.attacks.loss_and_gradient import NoisyCopies
+from segcertify.attacks.smoothed import noise_threat
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.progress import Advance, progress_bar
@@ -121,15 +120,13 @@ def audit_certificate(
 ) -> Finding:
     """Try to refute a certificate of x: count the smoothed model's labels at the strongest perturbations found.
 
-    The inputs, all within the certificate's radius and norm: x itself; what an attack
-    on the smoothed model finds, aimed at all certified components, then at each of the
-    ``weakest`` alone (those that fewest draws at x agree on); what an attack on the base
-    model finds; random ``directions``. No box confines them: the claim has none.
+    The inputs, all within the certificate's radius and norm: x itself; what an attack on the smoothed model finds,
+    aimed at all certified components, then at each of the ``weakest`` alone (those that fewest draws at x agree on);
+    what an attack on the base model finds; random ``directions``. No box confines them: the claim has none.
 
-    The n draws at an input have an input id that begins with "audit" and goes on with
-    the input's name and the certificate's own id. It is longer than that id, and differs
-    from the attacks'. So neither the certificate nor the search for the input used these
-    draws, whatever the seeds.
+    The n draws at an input have an input id that begins with "audit" and goes on with the input's name and the
+    certificate's own id. It is longer than that id, and differs from the attacks'. So neither the certificate nor the
+    search for the input used these draws, whatever the seeds.
 
     Parameters
     ----------
@@ -140,7 +137,11 @@ def audit_certificate(
     level : float
         The chance of a false violation, over all components and inputs.
     """
-    _require_claim(certificate)
+    if certificate.guarantee not in ("fwer", "k-fwer"):
+        raise InputError(
+            f"the certificate's guarantee is {certificate.guarantee!r}, which allows violations on any one input: "
+            "audit certificates made with holm, bonferroni or k-fwer"
+        )
     n, level = require_integer("n", n), require_probability("level", level)
     steps, seed = require_integer("steps", steps, at_least=0), require_integer("seed", seed, at_least=0)
     draws, restarts = require_integer("draws", draws), require_integer("restarts", restarts)
@@ -160,12 +161,13 @@ def audit_certificate(
             return Perturbed(name, moved.cpu(), agree, (certificate.labels != ABSTAIN) & (agree <= most))
 
         unmoved = smooth.draws(x).x
-        itself = test("x itself", unmoved)
-        found = [itself]
+        found = [test("x itself", unmoved)]
         if certificate.radius > 0:
-            search = _Search(smooth, unmoved, certificate, draws, steps, restarts)
-            chosen = _weakest(itself, certificate, weakest)
-            found += [test(name, moved) for name, moved in search.inputs(chosen, directions)]
+            perturbed = _perturbed(
+                smooth, unmoved, certificate, agree=found[0].agree, draws=draws, steps=steps, restarts=restarts,
+                weakest=weakest, directions=directions,
+            )  # fmt: skip
+            found += [test(name, moved) for name, moved in perturbed]
     return Finding(certificate, tuple(found), n, level)
 
 
@@ -231,56 +233,45 @@ def audit_many(
     return Audit(tuple(audit_certificate(model, x, each, seed=own, **options) for own, (x, each) in audits))
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """Perturbations within the radius that may break a certificate."""
+def _perturbed(
+    smooth: Smooth,
+    x: torch.Tensor,
+    certificate: Certificate,
+    *,
+    agree: IntArray,
+    draws: int,
+    steps: int,
+    restarts: int,
+    weakest: int,
+    directions: int,
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Perturbations within the radius that may break a certificate, and their names; ``agree`` was counted at x."""
+    noise, batch, seed = certificate.noise, x[None], smooth.seed
+    threat = noise_threat(noise, certificate.radius, x, norm=certificate.norm, box=None)
+    certified = torch.from_numpy(np.asarray(certificate.labels, np.int64))[None]
 
-    smooth: Smooth
-    x: torch.Tensor
-    certificate: Certificate
-    draws: int
-    steps: int
-    restarts: int
+    def attack(labels: torch.Tensor, copies: NoisyCopies | None) -> torch.Tensor:
+        ascent = GradientAscent(steps, restarts=restarts, seed=seed)
+        return ascent(smooth.model, batch, labels, threat, valid=labels >= 0, copies=copies, progress=False).x[0]
 
-    def inputs(self, weakest: Sequence[int], directions: int) -> Iterator[tuple[str, torch.Tensor]]:
-        """Their names and the perturbed inputs."""
-        if self.steps:
-            try:
-                first = self._smoothed(self.certificate)
-            except InputError as error:
-                raise InputError(f"{error}. For an audit without attacks use steps=0") from None
-            yield "attack on the smoothed model", first
-            for i in weakest:
-                labels = np.full_like(self.certificate.labels, ABSTAIN)
-                labels.flat[i] = self.certificate.labels.flat[i]
-                yield f"attack on component {i}", self._smoothed(replace(self.certificate, labels=labels))
-            yield "attack on the base model", self._base()
-        for i in range(directions):
-            yield f"random direction {i + 1}", self._direction(i)
-
-    def _smoothed(self, aim: Certificate) -> torch.Tensor:
-        return attack_smoothed(
-            self.smooth.model, self.x, aim, draws=self.draws, steps=self.steps, restarts=self.restarts, box=None,
-            batch_size=self.smooth.batch_size, seed=self.smooth.seed, progress=False,
-        ).x[0]  # fmt: skip
-
-    def _base(self) -> torch.Tensor:
-        labels = torch.from_numpy(np.asarray(self.certificate.labels, np.int64))[None]
-        ascent = GradientAscent(self.steps, restarts=self.restarts, seed=self.smooth.seed)
-        batch = self.x[None]
-        return ascent(self.smooth.model, batch, labels, self._threat, valid=labels >= 0, progress=False).x[0]
-
-    def _direction(self, i: int) -> torch.Tensor:
-        """A step of twice the radius along random numbers, and back to the ball's surface."""
-        threat, batch, stream = self._threat, self.x[None], DrawStream(self.smooth.seed, "audit", "candidate", i)
+    if steps:
+        copies = NoisyCopies(noise, draws, smooth.batch_size or draws, seed)
+        try:
+            first = attack(certified, copies)
+        except InputError as error:
+            raise InputError(f"{error}. For an audit without attacks use steps=0") from None
+        yield "attack on the smoothed model", first
+        tested = np.flatnonzero(~certificate.abstained)
+        for i in tested[np.argsort(agree.ravel()[tested], kind="stable")[:weakest]]:
+            alone = torch.full_like(certified, ABSTAIN)
+            alone.view(-1)[i] = certified.view(-1)[i]
+            yield f"attack on component {i}", attack(alone, copies)
+        yield "attack on the base model", attack(certified, None)
+    for i in range(directions):  # a step of twice the radius along random numbers, and back to the ball's surface
+        stream = DrawStream(seed, "audit", "candidate", i)
         zero = torch.zeros_like(threat.start(batch, stream))
         towards = stream.normal_(torch.empty_like(batch))
-        return threat.apply(batch, threat.step(batch, zero, towards, 2 * threat.radius))[0]
-
-    @cached_property
-    def _threat(self) -> Threat:
-        certificate = self.certificate
-        return noise_threat(certificate.noise, certificate.radius, self.x, norm=certificate.norm, box=None)
+        yield f"random direction {i + 1}", threat.apply(batch, threat.step(batch, zero, towards, 2 * threat.radius))[0]
 
 
 def _most_violating(n: int, level: float, inputs: int, certified: int) -> int:
@@ -294,18 +285,3 @@ def _most_violating(n: int, level: float, inputs: int, certified: int) -> int:
             f"inputs: use n >= {int(np.ceil(-np.log2(each))) + 1}"
         )
     return most
-
-
-def _weakest(itself: Perturbed, certificate: Certificate, count: int) -> list[int]:
-    """The certified components that fewest draws agree on, as flat indices."""
-    certified = np.flatnonzero(~certificate.abstained)
-    order = np.argsort(itself.agree.ravel()[certified], kind="stable")
-    return [int(i) for i in certified[order[:count]]]
-
-
-def _require_claim(certificate: Certificate) -> None:
-    if certificate.guarantee not in ("fwer", "k-fwer"):
-        raise InputError(
-            f"the certificate's guarantee is {certificate.guarantee!r}, which allows violations on any one input: "
-            "audit certificates made with holm, bonferroni or k-fwer"
-        )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import torch
 
@@ -44,11 +42,14 @@ def audit_run(
             f"the model is not the one that {run} certified ({configuration['model']}), or the run is of an earlier "
             "segcertify: give that model, or evaluate it again"
         )
-    setting = _setting(configuration, setting)
+    known = [Setting(**values) for values in configuration["settings"]]
+    if not known or (setting is not None and setting not in known):
+        raise InputError(f"the run has no setting {setting}, only {known}: audit one of these")
+    setting = setting or known[0]
     correction = correction or configuration["corrections"][0]
     if correction not in configuration["corrections"]:
         raise InputError(f"the run has no correction {correction!r}, only {', '.join(configuration['corrections'])}")
-    files = dict(_votes(Path(run), setting.sigma))
+    files = {Votes.load(path).input_id: path for path in RunFolder(run).all_votes(setting.sigma)}
     missing = [scene_id for scene_id in data.ids if scene_id not in files]
     if missing or not len(data):
         raise InputError(
@@ -71,17 +72,3 @@ def audit_run(
         own = for_category(model, scene.category)
         findings.append(audit_certificate(own, scene.x, certificate, seed=seed, **options))
     return Audit(tuple(findings))
-
-
-def _setting(configuration: dict[str, Any], wanted: Setting | None) -> Setting:
-    """The setting asked for, if the run has it, else its first."""
-    known = [Setting(**values) for values in configuration["settings"]]
-    if not known or (wanted is not None and wanted not in known):
-        raise InputError(f"the run has no setting {wanted}, only {known}: audit one of these")
-    return wanted or known[0]
-
-
-def _votes(run: Path, sigma: float) -> Iterator[tuple[str, Path]]:
-    """The ids of the scenes with votes, and their files."""
-    for path in RunFolder(run).all_votes(sigma):
-        yield Votes.load(path).input_id, path

@@ -14,7 +14,7 @@ import torch
 from scipy import special, stats
 
 from segcertify.arrays import FloatArray
-from segcertify.audit.scores import FEWEST_ENTRIES, scores_of
+from segcertify.audit.scores import FEWEST_ENTRIES, Scored, scores_of
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
 from segcertify.sampling.draws import require_device, working_device
@@ -137,17 +137,8 @@ Result = tuple[str, float, str]
 """A check's name, its p-value, and a number that says why."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """Scores of the draws of a phase (B, m), uniform and normal, and how many draws changed more than they may."""
-
-    uniform: FloatArray
-    normal: FloatArray
-    strayed: int
-
-
-def _collect(draw: Draw, noise: Noise, x: torch.Tensor, *, phase: Phase, count: int, batch_size: int) -> _Drawn:
-    """All draws of a phase, a batch at a time."""
+def _collect(draw: Draw, noise: Noise, x: torch.Tensor, *, phase: Phase, count: int, batch_size: int) -> Scored:
+    """The scores of all draws of a phase, a batch at a time."""
     scores, found = scores_of(noise, x), []
     for start in range(0, count, batch_size):
         indices = range(start, min(start + batch_size, count))
@@ -158,18 +149,16 @@ def _collect(draw: Draw, noise: Noise, x: torch.Tensor, *, phase: Phase, count: 
                 f"{(len(indices), *x.shape)}"
             )
         found.append(scores(batch))
-    uniform = np.concatenate([each.uniform for each in found])
-    normal = special.ndtri(np.clip(uniform, RESOLUTION, 1 - RESOLUTION))
-    return _Drawn(uniform, normal, sum(int((~each.kept).sum()) for each in found))
+    return Scored(np.concatenate([each.uniform for each in found]), np.concatenate([each.kept for each in found]))
 
 
-def _results(candidate: _Drawn, agree: _Drawn, batch_size: int) -> list[Result]:
+def _results(candidate: Scored, agree: Scored, batch_size: int) -> list[Result]:
     """Every check."""
-    z, both = agree.normal, np.concatenate([candidate.normal, agree.normal])
-    exact = np.concatenate([candidate.uniform, agree.uniform])
+    exact, n0 = np.concatenate([candidate.uniform, agree.uniform]), len(candidate.uniform)
+    both = special.ndtri(np.clip(exact, RESOLUTION, 1 - RESOLUTION))
+    z, pairs = both[n0:], np.stack([both[:n0], both[n0 : 2 * n0]], 1)
     grid = z.reshape(-1, batch_size, z.shape[1])  # batches, draws, entries
-    n0, strayed = len(candidate.normal), candidate.strayed + agree.strayed
-    pairs = np.stack([candidate.normal, z[:n0]], 1)
+    strayed = int((~candidate.kept).sum() + (~agree.kept).sum())
     results = [
         ("only what the noise changes is changed", float(not strayed), f"{strayed} draws strayed"),
         _duplicates(exact, n0),
@@ -180,9 +169,7 @@ def _results(candidate: _Drawn, agree: _Drawn, batch_size: int) -> list[Result]:
         _law(agree.uniform),
         _variance(z),
     ]
-    if z.shape[1] >= FEWEST_ENTRIES:
-        results.append(_nearest(both))
-    return results
+    return [*results, _nearest(both)] if z.shape[1] >= FEWEST_ENTRIES else results
 
 
 def _duplicates(u: FloatArray, n0: int) -> Result:
@@ -223,11 +210,8 @@ def _nearest(z: FloatArray) -> Result:
         cosines[np.arange(len(cosines)), start + np.arange(len(cosines))] = 0
         largest = max(largest, float(cosines.max()))
     tail = 2 * stats.beta.sf((1 + largest) / 2, (m - 1) / 2, (m - 1) / 2)
-    return (
-        "no two draws resemble each other",
-        float(min(1.0, len(z) * (len(z) - 1) / 2 * tail)),
-        f"correlation {largest:.3f}",
-    )
+    p = float(min(1.0, len(z) * (len(z) - 1) / 2 * tail))
+    return "no two draws resemble each other", p, f"correlation {largest:.3f}"
 
 
 def _chi_square(total: float, degrees: int) -> tuple[float, float]:
@@ -238,10 +222,10 @@ def _chi_square(total: float, degrees: int) -> tuple[float, float]:
 
 def _determinism(model: Segmenter, batch: torch.Tensor, seed: int) -> Result:
     """The same labels to the same batch twice; a model that says it is random gets the same seeds, and is excused."""
-    name = "the model gives the same labels twice"
     seeds = [seed, seed + 1] if is_random(model) else None
     batch = to_model_dtype(model, batch.to(working_device(None, model, batch)))
     first, second = (predict(model, batch, seeds) for _ in range(2))
     changed = int((first != second).sum())
     said = f"{changed:,} of {first.numel():,} labels changed"
-    return name, float(not changed or is_random(model)), said + (", but it says it is random" if seeds else "")
+    said += ", but it says it is random" if seeds else ""
+    return "the model gives the same labels twice", float(not changed or seeds is not None), said

@@ -5,20 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from scipy import special
+from scipy import special, stats
 from scipy.spatial.transform import Rotation as Rotations
 
-from segcertify.arrays import BoolArray, FloatArray, IntArray
-from segcertify.errors import InputError
+from segcertify.arrays import BoolArray, FloatArray
+from segcertify.errors import InputError, unknown
 from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform
 from segcertify.noise.rotation import AXES, heat_kernel_cdf, turned_vectors
 
 MOST_ENTRIES = 1024
 FEWEST_ENTRIES = 16
 TOLERANCE = 1e-6
+LAWS: dict[type, Callable[[Any], Any]] = {
+    Gaussian: lambda noise: stats.norm(scale=noise.sigma),
+    Laplace: lambda noise: stats.laplace(scale=noise.b),
+    Uniform: lambda noise: stats.uniform(-noise.lam, 2 * noise.lam),
+}
+"""The distribution of each entry of noise that is added."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +45,13 @@ def scores_of(noise: Noise, x: torch.Tensor) -> Scores:
         return lambda batch: _axis_scores(noise, x, batch)
     if isinstance(noise, Rotation):
         return lambda batch: _rotation_scores(noise, x, batch)
-    law = _law(noise)
-    noised = _noised(noise, x)
+    kind = next((kind for kind in LAWS if isinstance(noise, kind)), None)
+    if kind is None:
+        known = [known.__name__ for known in (*LAWS, AxisRotation, Rotation)]
+        raise unknown("noise", type(noise).__name__, known, where=", whose law an audit would need")
+    law, noised = LAWS[kind](noise).cdf, np.arange(x.numel())
+    if isinstance(noise, Gaussian) and noise.channels is not None:
+        noised = np.sort(noised.reshape(x.shape).take(noise.channels, noise.axis), axis=None)
     if len(noised) < FEWEST_ENTRIES:
         raise InputError(
             f"x has {len(noised)} entries with noise, too few to compare draws: give at least {FEWEST_ENTRIES}"
@@ -52,26 +64,6 @@ def scores_of(noise: Noise, x: torch.Tensor) -> Scores:
         return Scored(law(moved[:, chosen]), np.abs(moved[:, still]).max(1, initial=0) == 0)
 
     return scores
-
-
-def _law(noise: Noise) -> Callable[[FloatArray], FloatArray]:
-    """The distribution function of added noise."""
-    if isinstance(noise, Gaussian):
-        return lambda t: np.asarray(special.ndtr(t / noise.sigma))
-    if isinstance(noise, Laplace):
-        return lambda t: np.where(t < 0, 0.5 * np.exp(-np.abs(t) / noise.b), 1 - 0.5 * np.exp(-np.abs(t) / noise.b))
-    if isinstance(noise, Uniform):
-        return lambda t: np.clip(0.5 + t / (2 * noise.lam), 0, 1)
-    known = "Gaussian, Laplace, Uniform, AxisRotation or Rotation"
-    raise InputError(f"an audit knows the laws of {known}, but got {noise!r}")
-
-
-def _noised(noise: Noise, x: torch.Tensor) -> IntArray:
-    """The flat indices of the entries that the noise changes."""
-    if not isinstance(noise, Gaussian) or noise.channels is None:
-        return np.arange(x.numel())
-    indices = np.arange(x.numel()).reshape(x.shape)
-    return np.sort(indices.take(noise.channels, noise.axis), axis=None)
 
 
 def _axis_scores(noise: AxisRotation, x: torch.Tensor, batch: torch.Tensor) -> Scored:

@@ -15,8 +15,9 @@ import torch
 
 from segcertify import metrics
 from segcertify.attacks.gradient_ascent import GradientAscent
+from segcertify.attacks.loss_and_gradient import NoisyCopies
 from segcertify.attacks.projected_gradient import Box
-from segcertify.attacks.smoothed import NoisyCopies, noise_threat
+from segcertify.attacks.smoothed import noise_threat
 from segcertify.data import Scene
 from segcertify.errors import InputError
 from segcertify.evaluation.scenes import labels_record
@@ -105,9 +106,8 @@ class AttackedScenes:
             """The most frequent labels at x, from draws that neither votes nor attacks use, the same at every x."""
             n, draws = self.settings.smoothed, f"attacked {scene.id}"
             labels = smooth.counts(x, n=n, input_id=draws, progress=advance).argmax(0)
-            return replace(
-                labels_record(scene, "attacked", labels, classes=self.classes), sigma=sigma, n=n, radius=radius
-            )
+            record = labels_record(scene, "attacked", labels, classes=self.classes)
+            return replace(record, sigma=sigma, n=n, radius=radius)
 
         def attacked(radius: float) -> Record:
             return counted(self._search(model, scene, radius, advance, noise=noise), radius)
@@ -129,21 +129,16 @@ class AttackedScenes:
         self, model: Segmenter, scene: Scene, radius: float, advance: Advance, *, noise: Noise | None = None
     ) -> torch.Tensor:
         """The input within a radius at which the model, or its smoothed one, is most often wrong, as far as found."""
-        x, box = self._input(scene)
-        settings, copies, weight = self.settings, None, GRADIENT
-        steps = settings.steps
+        (x, box), settings = self._input(scene), self.settings
+        steps, copies, weight = settings.steps, None, GRADIENT
         if noise is not None:
             copies = NoisyCopies(noise, COPIES, min(self.batch_size or COPIES, COPIES), self.seed)
             steps, weight = settings.smoothed_steps, GRADIENT * COPIES
         ascent = GradientAscent(steps, loss=settings.loss, restarts=settings.restarts, seed=self.seed)
+        target, valid = (torch.from_numpy(each)[None] for each in (scene.target.astype(np.int64), scene.valid))
+        threat = noise_threat(self.threat, radius, x, box=box)
         return ascent(
-            model,
-            x[None],
-            torch.from_numpy(scene.target.astype(np.int64))[None],
-            noise_threat(self.threat, radius, x, box=box),
-            valid=torch.from_numpy(scene.valid)[None],
-            copies=copies,
-            progress=lambda step: advance(step * weight),
+            model, x[None], target, threat, valid=valid, copies=copies, progress=lambda step: advance(step * weight)
         ).x[0]
 
     def _input(self, scene: Scene) -> tuple[torch.Tensor, Box | None]:

@@ -70,7 +70,7 @@ class Processes:
 
 @contextmanager
 def join_processes(device: str | torch.device | None = None) -> Iterator[Processes]:
-    """The processes that torchrun (or the caller) started; without them this one alone, on the device asked for.
+    """The processes that torchrun (or the caller) started; without them this process alone, on ``device``.
 
     Optimisers import torch.distributed.nn, which keeps the current process group in default arguments. Imported
     while there is one, it keeps Gloo's threads alive until the interpreter ends, and they may abort it then. So it

@@ -1,4 +1,4 @@
-"""Whether a model fits the data that it is to be trained on, found out before anything long."""
+"""Whether a model fits its training data: checked before the long work."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import torch
 from torch import nn
 
 from segcertify.data import DataSet
+from segcertify.data.domain import CLOUD
 from segcertify.errors import InputError
 from segcertify.sampling.segmenter import upsampled
-from segcertify.training.pool import holds_clouds, with_category
+from segcertify.training.pool import with_category
 
 
 def require_fit(model: nn.Module, data: DataSet, validation: DataSet | None, *, crop: tuple[int, int]) -> None:
@@ -17,7 +18,7 @@ def require_fit(model: nn.Module, data: DataSet, validation: DataSet | None, *, 
         raise InputError(f"{validation.name} has other classes than {data.name}")
     if not any(weight.requires_grad for weight in model.parameters()):
         raise InputError(f"{type(model).__name__} has no weights to train")
-    _require_logits(model, _first(data) if holds_clouds(data) else torch.full((1, 3, *crop), 0.5), data)
+    _require_logits(model, _first(data) if data.domain is CLOUD else torch.full((1, 3, *crop), 0.5), data)
     if validation is not None:
         _require_logits(model, _first(validation), validation)
 
@@ -42,7 +43,7 @@ def _require_logits(model: nn.Module, x: torch.Tensor, data: DataSet) -> None:
         model.train(training)
     if not isinstance(logits, torch.Tensor) or logits.ndim != x.ndim or logits.shape[1] != len(data.classes):
         got = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-        components = "points" if holds_clouds(data) else "height, width"
+        components = "points" if data.domain is CLOUD else "height, width"
         raise InputError(
             f"the model must give logits (B, {len(data.classes)}, {components}) for {data.name}, but gave {got}"
         )

@@ -22,7 +22,7 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
     Raises `InputError` if the folder belongs to a run with other settings. A run that failed before its log's
     first row does not keep its folder.
     """
-    file, model = require_writable(folder / RECIPE), folder / MODEL
+    file, model, log = require_writable(folder / RECIPE), folder / MODEL, folder / LOG
     if file.exists():
         try:
             found = dict(json.loads(file.read_text(encoding="utf-8")))
@@ -30,13 +30,9 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
             raise InputError(f"{file} is not a recipe that segcertify wrote: choose another folder") from None
         if difference(found, settings) is None:
             return model.exists()
-        if model.exists() or (folder / STATE).exists() or _has_rows(folder / LOG):
+        if model.exists() or (folder / STATE).exists() or (log.exists() and read_log(log)):
             require_same_run(found, settings, where=folder)
     elif model.exists():
         raise InputError(f"{folder} holds a model of another run: choose another folder")
     write_text(file, json.dumps(settings, indent=2) + "\n")
     return False
-
-
-def _has_rows(log: Path) -> bool:
-    return log.exists() and bool(read_log(log))

@@ -31,20 +31,15 @@ class TrainingLog:
     def add(self, row: Mapping[str, float]) -> None:
         """Add a row; ``step`` is the number of steps done."""
         self.rows.append(dict(row))
-        if set(row) <= set(self._names):
-            with self.path.open("a", newline="", encoding="utf-8") as file:
-                csv.DictWriter(file, self._names).writerow(row)
-        else:
-            self._write()
+        self._write()
         if self._board is not None:
             for name, value in row.items():
                 self._board.add_scalar(name.replace(" ", "_"), value, int(row["step"]))
 
     def _write(self) -> None:
         """Write the whole file, with a column for every name seen."""
-        self._names = list(dict.fromkeys(name for row in self.rows for name in row))
         text = io.StringIO()
-        writer = csv.DictWriter(text, self._names)
+        writer = csv.DictWriter(text, _names(self.rows))
         writer.writeheader()
         writer.writerows(self.rows)
         write_text(self.path, text.getvalue())
@@ -71,11 +66,15 @@ def read_log(path: Path) -> list[dict[str, float]]:
     return rows
 
 
+def _names(rows: list[dict[str, float]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
 def loss_figure(rows: list[dict[str, float]], *, title: str) -> Any:
     """Losses against steps, and below them the scores in validation."""
     from matplotlib.figure import Figure
 
-    shown = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in ("step", "lr", *TIMES)]
+    shown = [name for name in _names(rows) if name not in ("step", "lr", *TIMES)]
     scores = [name for name in shown if name.startswith("validation")]
     losses = [name for name in shown if name not in scores]
     figure = Figure(figsize=(7, 5 if scores else 3), layout="constrained")

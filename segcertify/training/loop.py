@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from segcertify.training.step import Step
 from segcertify.training.validation import validate
 
 StopRequested = Callable[[], BaseException | None]
-"""What to raise if a signal asked the run to stop, else None."""
+"""What to raise if a signal requested a stop, else None."""
 
 
 def train(
@@ -74,8 +75,10 @@ def train(
         card(scores={})  # raises now what it would raise at the end
         if claim(out, settings):
             return out / MODEL
-        run = _Run(model, data, recipe, out=out, processes=processes, graphed=graphed, progress=progress)
-        others = None if validation is None else read_pool(validation, processes.device, progress=run.progress)
+        shown = progress if processes.first else False
+        read = partial(read_pool, device=processes.device, progress=shown)
+        run = _Run(model, recipe, read(data), out, processes, graphed, shown)
+        others = None if validation is None else read(validation)
         cuda = [processes.device] if processes.device.type == "cuda" else []
         alone = processes.world_size == 1  # of several processes, one that stops would leave the others waiting
         with interruption() if alone else nullcontext(lambda: None) as stop_requested:
@@ -90,42 +93,39 @@ def train(
     return out / MODEL
 
 
+@dataclass(eq=False)
 class _Run:
     """A training run in its folder, new or resumed."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        data: DataSet,
-        recipe: Recipe,
-        *,
-        out: Path,
-        processes: Processes,
-        graphed: bool | None,
-        progress: bool | None,
-    ) -> None:
-        self.recipe, self.processes, self.out, self.done = recipe, processes, out, 0
-        self.progress = progress if processes.first else False
+    model: nn.Module
+    recipe: Recipe
+    pool: Pool
+    out: Path
+    processes: Processes
+    graphed: bool | None
+    progress: bool | None
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        recipe, processes = self.recipe, self.processes
         self.batch_size = processes.local_batch_size(recipe.batch_size)
         self.augmentation = Augmentation(recipe.crop, recipe.scale, recipe.rotate, recipe.flip, recipe.colour)
-        self.pool = read_pool(data, processes.device, progress=self.progress)
-        self.model = model.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
+        self.model = self.model.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.average = moving_average(self.model, recipe.ema) if recipe.ema else None
         self.modules = {"model": self.model} | ({} if self.average is None else {"average": self.average.module})
         self.result = self.modules.get("average", self.model)
         self.optimiser = optimiser(self.model, recipe)
-        if (out / STATE).exists():
-            self.done = state.load(out / STATE, modules=self.modules, optimiser=self.optimiser)
+        if (self.out / STATE).exists():
+            self.done = state.load(self.out / STATE, modules=self.modules, optimiser=self.optimiser)
         if self.average is not None:
             self.average.n_averaged += self.done
         self.schedule = schedule(self.optimiser, recipe, done=self.done)
-        if graphed is None:
-            graphed = (
-                processes.device.type == "cuda" and processes.world_size == 1 and getattr(model, "graphable", True)
-            )
+        if self.graphed is None:
+            alone = processes.device.type == "cuda" and processes.world_size == 1
+            self.graphed = alone and getattr(self.model, "graphable", True)
         loss = PixelLoss(class_weights(self.pool, recipe), recipe.ohem)
         minimised = objective(recipe, loss, processes.device, noised=self.pool.noised)
-        self.step = Step(processes.broadcast(self.model), minimised, recipe, graphed=graphed)
+        self.step = Step(processes.broadcast(self.model), minimised, recipe, graphed=self.graphed)
         self.sums: dict[str, torch.Tensor] = {}
         self.row: dict[str, float] = {}
         self.scores: dict[str, float] = {}
@@ -138,8 +138,8 @@ class _Run:
         If a stop is requested, the run ends its step, logs it, saves its state and raises; the last step is
         finished as always.
         """
-        steps, ranks = self.recipe.steps, {"rank": self.processes.rank, "world_size": self.processes.world_size}
-        order = batches(len(self.pool), self.batch_size, seed=self.recipe.seed, start=self.done, **ranks)
+        steps, own = self.recipe.steps, {"rank": self.processes.rank, "world_size": self.processes.world_size}
+        order = batches(len(self.pool), self.batch_size, seed=self.recipe.seed, start=self.done, **own)
         news = lambda: f"loss {self.row['loss']:.3g}" if self.row else ""  # noqa: E731
         bar = progress_bar(steps, f"training {self.out.name}", news=news, show=self.progress)
         self._restart_means()

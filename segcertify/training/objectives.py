@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, log_softmax
 
+from segcertify.attacks.balls import L2, TINY, per_entry
 from segcertify.data.augmentation import UNLABELLED
 from segcertify.sampling.segmenter import upsampled
 from segcertify.training.recipe import Recipe
@@ -19,12 +19,8 @@ Losses = dict[str, torch.Tensor]
 """The terms of a loss by name; ``loss`` is what is minimised."""
 
 
-class Objective(Protocol):
-    """The loss of a model on a batch: images (B, 3, H, W) in [0, 1] and targets (B, H, W)."""
-
-    def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
-        """The terms of the loss."""
-        ...
+Objective = Callable[[nn.Module, torch.Tensor, torch.Tensor], Losses]
+"""The losses of a model on a batch: images (B, 3, H, W) in [0, 1] and targets (B, H, W)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +72,8 @@ class NoiseObjective:
 class Consistency:
     """Cross-entropy of m noisy copies + lam * consistency + eta * entropy [Jeong2020], for every pixel.
 
-    With the copies' class probabilities p_1 .. p_m and their mean p: consistency
-    is the mean of KL(p || p_i), entropy is that of p. The paper's appendix B has
-    m = 2, lam = 1, eta = 0.5.
+    The copies' class probabilities are p_1 .. p_m, and p is their mean. Consistency is the mean of KL(p || p_i),
+    entropy is that of p. The paper's appendix B has m = 2, lam = 1, eta = 0.5.
     """
 
     pixel_loss: PixelLoss
@@ -121,7 +116,7 @@ class SmoothAdv:
 
     def _attack(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         """The shift that projected gradient ascent finds, with the model in evaluation mode, as it is in use."""
-        training = model.training
+        training, ball, size = model.training, L2(self.epsilon), 2 * self.epsilon / self.steps
         model.eval()
         shift = torch.zeros_like(x)
         for _ in range(self.steps):
@@ -132,9 +127,7 @@ class SmoothAdv:
             (slope,) = torch.autograd.grad(self.pixel_loss(mean, target), shift)
             with torch.no_grad():
                 slope = on_columns(slope, self.noised)
-                step = 2 * self.epsilon / self.steps * slope / _norms(slope).clamp(min=1e-12)
-                shift = shift.detach() + step
-                shift = shift * (self.epsilon / _norms(shift).clamp(min=1e-12)).clamp(max=1)
+                shift = ball.project(shift + size * slope / per_entry(ball.norm(slope), slope).clamp(min=TINY))
         model.train(training)
         return shift.detach()
 
@@ -157,11 +150,11 @@ def gaussian_noise(x: torch.Tensor, sigma: torch.Tensor, *, m: int = 1, columns:
     """Noise for m copies of a batch, (m B, ...); each input draws one of the sigmas, the same for all its copies."""
     scales = sigma[torch.randint(len(sigma), (len(x),), device=x.device)]
     noise = torch.randn(m * len(x), *x.shape[1:], device=x.device)
-    return on_columns(repeat_batch(scales, m).view(-1, *[1] * (x.ndim - 1)) * noise, columns)
+    return on_columns(per_entry(repeat_batch(scales, m), x) * noise, columns)
 
 
 def on_columns(shift: torch.Tensor, columns: int | None) -> torch.Tensor:
-    """The shift, set to 0 in place beyond the leading ``columns`` of clouds; None keeps all of it, as for images."""
+    """The shift, overwritten with 0 beyond the leading ``columns`` of clouds; None keeps all of it, as for images."""
     if columns is not None:
         shift[..., columns:] = 0
     return shift
@@ -170,9 +163,3 @@ def on_columns(shift: torch.Tensor, columns: int | None) -> torch.Tensor:
 def repeat_batch(batch: torch.Tensor, m: int) -> torch.Tensor:
     """The whole batch m times in a row."""
     return batch.repeat(m, *[1] * (batch.ndim - 1))
-
-
-def _norms(x: torch.Tensor) -> torch.Tensor:
-    """The l2 norm of each entry of a batch, in a shape that divides it."""
-    norms: torch.Tensor = torch.linalg.vector_norm(x.flatten(1), dim=1)
-    return norms.view(-1, *[1] * (x.ndim - 1))

@@ -64,7 +64,7 @@ def moving_average(model: nn.Module, decay: float) -> AveragedModel:
 
 
 def _groups(model: nn.Module, recipe: Recipe) -> list[dict[str, Any]]:
-    """Weights by learning rate and weight decay; ``initial_lr`` is where a resumed schedule looks for the rate."""
+    """Weights by learning rate and weight decay; a resumed schedule reads the rate from ``initial_lr``."""
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, weight in model.named_parameters():
         if weight.requires_grad:

@@ -1,4 +1,4 @@
-"""Pool: all scenes of a data set in the device's memory, so that a batch costs one look-up."""
+"""Pool: all scenes of a data set in the device's memory, so that a batch is one indexing."""
 
 from __future__ import annotations
 
@@ -78,11 +78,6 @@ class CloudPool:
 Pool = ImagePool | CloudPool
 
 
-def holds_clouds(data: DataSet) -> bool:
-    """Whether the scenes of a data set are clouds; else they are images."""
-    return data.domain is CLOUD
-
-
 def frequencies(pool: Pool) -> torch.Tensor:
     """The share of each class among the labelled components."""
     counts = torch.zeros(UNLABELLED + 1, dtype=torch.float64)
@@ -106,7 +101,7 @@ def read_pool(data: DataSet, device: torch.device | str, *, progress: bool | Non
         raise InputError(
             f"{data.name} has {len(data.classes)} classes, but training keeps targets as bytes: at most {UNLABELLED}"
         )
-    inputs, targets, clouds = [], [], holds_clouds(data)
+    inputs, targets, clouds = [], [], data.domain is CLOUD
     with ThreadPoolExecutor() as pool, progress_bar(len(data), f"reading {data.name}", show=progress) as advance:
         for scene in pool.map(data.__getitem__, range(len(data))):
             inputs.append(with_category(scene, data) if clouds else np.rint(scene.x * 255).astype(np.uint8))
@@ -130,8 +125,7 @@ def _clouds(inputs: list[Array], targets: list[Array], data: DataSet, device: to
             f"{data.name} has clouds of {inputs[0].shape} and of other shapes: give all the same number of points"
         )
     clouds, labels = (torch.from_numpy(np.stack(arrays)).to(device) for arrays in (inputs, targets))
-    columns = data[0].x.shape[1]
-    return CloudPool(clouds, labels, len(data.classes), vectors=2 if columns == 6 else 1)
+    return CloudPool(clouds, labels, len(data.classes), vectors=2 if data[0].x.shape[1] == 6 else 1)
 
 
 def _images(images: list[Array], targets: list[Array], data: DataSet, device: torch.device | str) -> Pool:
@@ -158,12 +152,8 @@ def batches(
         parts, position = [], first
         while position < first + batch_size:  # the part of the batch that lies in one epoch
             epoch, low = divmod(position, scenes)
-            part = _order(scenes, seed, epoch)[low : low + first + batch_size - position]
-            parts.append(part)
-            position += len(part)
-        yield torch.cat(parts)
+            order = np.random.default_rng([seed, epoch]).permutation(scenes)
+            parts.append(order[low : low + first + batch_size - position])
+            position += len(parts[-1])
+        yield torch.from_numpy(np.concatenate(parts))
         first += world_size * batch_size
-
-
-def _order(scenes: int, seed: int, epoch: int) -> torch.Tensor:
-    return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(scenes))

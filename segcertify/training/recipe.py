@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from segcertify import errors
 from segcertify.errors import InputError, require_finite, require_integer, require_positive
 
 OBJECTIVES = ("non-robust", "noise", "consistency", "smoothadv")
@@ -65,7 +65,7 @@ class Recipe:
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
-                raise InputError(f"{name} must be one of {', '.join(allowed)}, but got {getattr(self, name)!r}")
+                raise errors.unknown(name, getattr(self, name), allowed)
         if not isinstance(self.flip, bool):
             raise InputError(f"flip must be True or False, but got {self.flip!r}")
         self._check_numbers()
@@ -85,9 +85,10 @@ class Recipe:
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> Recipe:
         """The recipe that `to_plain` described."""
-        unknown = set(values) - {field.name for field in fields(cls)}
-        if unknown:
-            raise InputError(f"a recipe has no setting {sorted(unknown)[0]!r}")
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise errors.unknown("setting of a recipe", name, known)
         settings: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
         return cls(**settings)
 
@@ -97,10 +98,11 @@ class Recipe:
         require_integer("seed", self.seed, at_least=0)
         for name in ("lr", "encoder_lr", "epsilon", "power", "ohem"):
             require_positive(name, getattr(self, name))
-        for name in ("lam", "eta", "weight_decay", "clip", "rotate", "colour", "warmup", "ema", "momentum"):
-            limit = 1 if name in ("warmup", "ema", "momentum") else math.inf
-            if not 0 <= require_finite(name, getattr(self, name)) < limit:
-                raise InputError(f"{name} must lie in [0, {limit:g}), but got {getattr(self, name)!r}")
+        for name in ("warmup", "ema", "momentum"):
+            errors.require_probability(name, getattr(self, name), closed=True)
+        for name in ("lam", "eta", "weight_decay", "clip", "rotate", "colour"):
+            if require_finite(name, getattr(self, name)) < 0:
+                raise InputError(f"{name} must be at least 0, but got {getattr(self, name)!r}")
         if require_finite("log_offset", self.log_offset) <= 1:
             raise InputError(f"log_offset must be above 1, such as 1.02, but got {self.log_offset!r}")
         if self.ohem > 1:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from segcertify import InputError
-from segcertify.attacks.balls import L1, L2, Linf, Restricted, ball_of
+from segcertify.attacks.balls import L1, L2, Linf, ball_of
 from segcertify.attacks.projected_gradient import Shifts
 from segcertify.sampling.streams import DrawStream
 
@@ -112,15 +112,13 @@ def test_the_l1_direction_shares_among_the_largest():
 
 def test_restricted_shifts_are_zero_elsewhere():
     free = torch.tensor([1.0, 0.0, 1.0, 1.0])
-    ball = Restricted(L2(0.5), free)
-    for shift in (
-        ball.start(torch.zeros(1, 4), DrawStream(0, "", "probe", 0)),
-        ball.direction(numbers(6, (1, 4))),
-        ball.project(numbers(7, (1, 4), scale=9)),
-    ):
+    shifts, x = Shifts(L2(0.5), None, free), torch.zeros(1, 4)
+    far = shifts.apply(x, numbers(7, (1, 4), scale=9))
+    for shift in (shifts.start(x, DrawStream(0, "", "probe", 0)), shifts.step(x, x, numbers(6, (1, 4)), 0.1), far):
         assert shift[0, 1] == 0
         assert shift[0, 0] != 0
-    assert float(ball.norm(ball.project(numbers(7, (1, 4), scale=9)))) == pytest.approx(0.5)
+    assert float(shifts.step(x, x, numbers(6, (1, 4)), 0.1).norm()) == pytest.approx(0.1)  # all of it where free
+    assert float(far.norm()) == pytest.approx(0.5)
 
 
 def test_bad_balls():
@@ -129,6 +127,6 @@ def test_bad_balls():
             ball(0)
     with pytest.raises(InputError, match=r"part must lie in \(0, 1\], but got 2"):
         L1(1.0, part=2)
-    with pytest.raises(InputError, match="no attack in the norm 'l7': use l2, linf, l1"):
+    with pytest.raises(InputError, match="unknown norm of an attack 'l7': use l2, linf or l1"):
         ball_of("l7", 1.0)
     assert isinstance(ball_of("linf", math.pi), Linf)

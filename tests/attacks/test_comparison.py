@@ -88,10 +88,10 @@ def test_a_certificate_that_abstains_everywhere_leaves_nothing_to_attack():
 )
 def test_the_verdict_is_of_the_worst_attack(certificate, moved, refuted, said):
     found = compare(ROBUST, FRAGILE, picture(), certificate, steps=1)
-    asked = dataclasses.replace(found.robust.smoothed, moved=moved, refuted=refuted)
-    worst = dataclasses.replace(found.robust, smoothed=asked)
+    recounted = dataclasses.replace(found.robust.smoothed, moved=moved, refuted=refuted)
+    worst = dataclasses.replace(found.robust, smoothed=recounted)
     still = [
-        dataclasses.replace(each, smoothed=dataclasses.replace(asked, moved=0, refuted=0))
+        dataclasses.replace(each, smoothed=dataclasses.replace(recounted, moved=0, refuted=0))
         for each in (found.non_robust, found.smoothed)
     ]
     found = dataclasses.replace(found, non_robust=still[0], robust=worst, smoothed=still[1])

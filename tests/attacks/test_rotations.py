@@ -18,7 +18,7 @@ def cloud(columns=3, points=30):
 
 
 def flips_at(angle):
-    """Label 1 where a point's direction is more than ``angle`` from the x axis: one point on it moves with any turn."""
+    """Label 1 where a point's direction is more than ``angle`` from x: a point on that axis moves with any rotation."""
 
     def model(batch):
         along = batch[..., 0] / batch[..., :3].norm(dim=-1)
@@ -42,11 +42,11 @@ def test_turns_are_rotations_within_the_radius(axis, columns):
     attack = rotate_clouds(model, x, predict(model, x), 0.3, axis=axis, restarts=3, steps=5)
     assert (attack.shift.norm(dim=1) <= 0.3 * (1 + 1e-12)).all()
     for before, after in zip(x, attack.x, strict=True):
-        for part in range(0, columns, 3):  # normals turn along, by the same rotation
+        for part in range(0, columns, 3):  # normals rotate too, by the same rotation
             u, _, v = torch.linalg.svd(before[:, :3].T @ after[:, :3])
-            turn = v.T @ torch.diag(torch.tensor([1.0, 1.0, float(torch.det(v.T @ u.T))]).double()) @ u.T
-            torch.testing.assert_close(before[:, part : part + 3] @ turn.T, after[:, part : part + 3])
-            assert math.acos(min(1.0, float(turn.trace() - 1) / 2)) <= 0.3 + 1e-6
+            rotation = v.T @ torch.diag(torch.tensor([1.0, 1.0, float(torch.det(v.T @ u.T))]).double()) @ u.T
+            torch.testing.assert_close(before[:, part : part + 3] @ rotation.T, after[:, part : part + 3])
+            assert math.acos(min(1.0, float(rotation.trace() - 1) / 2)) <= 0.3 + 1e-6
 
 
 @pytest.mark.parametrize("axis", [None, (1.0, 2.0, 3.0)])
@@ -64,7 +64,7 @@ def test_angles_are_exact_for_clouds_in_single_precision(axis):
 
 @pytest.mark.parametrize("axis", [None, "z"])
 def test_a_known_flip_is_found(axis):
-    """A point on the x axis changes its label when it turns by 0.4, and not before."""
+    """A point on the x axis changes its label when it rotates by 0.4, and not before."""
     x = torch.tensor([[[1.0, 0.0, 0.0]]]).double()
     model, labels = flips_at(0.4), torch.zeros(1, 1, dtype=torch.long)
     assert rotate_clouds(model, x, labels, 0.39, axis=axis, restarts=4).moved.tolist() == [0]

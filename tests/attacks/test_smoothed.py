@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 import segcertify as sc
 from segcertify.attacks import attack_smoothed, recount
-from segcertify.attacks.smoothed import NoisyCopies
+from segcertify.attacks.loss_and_gradient import NoisyCopies
 
 N = 12
 THRESHOLDS = torch.linspace(-0.3, 0.3, N).double()
@@ -128,7 +128,7 @@ def test_noisy_copies_are_the_noise_and_have_its_gradient(noise):
     assert [len(batch) for batch in batches] == [3, 1]
     streams = [DrawStream(1, "attack", "agree", 8 + j) for j in range(4)]
     torch.testing.assert_close(torch.cat(batches).detach(), noise.draw(x[0].detach(), streams))
-    assert torch.autograd.gradcheck(lambda place: torch.cat(list(copies(place, 2))).square(), (x,))
+    assert torch.autograd.gradcheck(lambda moved: torch.cat(list(copies(moved, 2))).square(), (x,))
 
 
 def test_draws_in_batches_give_the_same_attack():
@@ -142,8 +142,8 @@ def test_draws_in_batches_give_the_same_attack():
 
 
 def test_a_random_models_seeds_stay_with_their_copies_when_memory_runs_out():
-    """With room for two of five copies, the same (copy, seed) are asked, in two, two and one."""
-    asked = {True: [], False: []}
+    """With room for two of five copies, the model gets the same (copy, seed) pairs, in two, two and one."""
+    seen = {True: [], False: []}
 
     class Random:
         random = True
@@ -154,16 +154,16 @@ def test_a_random_models_seeds_stay_with_their_copies_when_memory_runs_out():
         def __call__(self, batch, seeds):
             if self.tight and len(batch) > 2:
                 raise torch.OutOfMemoryError("CUDA out of memory")
-            asked[self.tight] += [(float(row[0]), seed) for row, seed in zip(batch.detach(), seeds, strict=True)]
+            seen[self.tight] += [(float(row[0]), seed) for row, seed in zip(batch.detach(), seeds, strict=True)]
             return half_spaces(batch)
 
     x = torch.zeros(N).double()
     certificate = sc.certify(half_spaces, x, sigma=0.25, tau=0.6, n=500)
-    for tight in asked:
+    for tight in seen:
         attack_smoothed(Random(tight), x, certificate, draws=5, steps=1, box=None)
-    assert len(asked[False]) == 1 + 2 * 5  # a first look, and the two steps' ends
-    assert [seed for _, seed in asked[True]] == [seed for _, seed in asked[False]]
-    assert [place for place, _ in asked[True]] == pytest.approx([place for place, _ in asked[False]])
+    assert len(seen[False]) == 1 + 2 * 5  # the probe, and the two steps' ends
+    assert [seed for _, seed in seen[True]] == [seed for _, seed in seen[False]]
+    assert [value for value, _ in seen[True]] == pytest.approx([value for value, _ in seen[False]])
 
 
 def test_arrays_and_other_precisions_are_what_certify_takes():

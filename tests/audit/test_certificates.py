@@ -107,7 +107,7 @@ def test_an_array_and_a_network_on_cuda():
     certificate = sc.certify(network, x, sigma=0.02, tau=0.6, n=100)
     finding = audit_certificate(network, x, certificate, n=100, steps=3)
     assert not finding.refuted, finding.verdict
-    assert {place.x.device.type for place in finding.perturbed} == {"cpu"}
+    assert {each.x.device.type for each in finding.perturbed} == {"cpu"}
 
 
 @pytest.mark.parametrize("case", ["gaussian", "gaussian, linf", "gaussian, channels", "laplace"])
@@ -115,7 +115,7 @@ def test_places_are_within_the_radius(case):
     model, x, _, _ = CASES[case]
     certificate = certified(case)
     order = {"l2": 2, "linf": math.inf, "l1": 1}[certificate.norm]
-    sizes = [float((place.x - x).norm(order)) for place in audit_certificate(model, x, certificate, **QUICK).perturbed]
+    sizes = [float((each.x - x).norm(order)) for each in audit_certificate(model, x, certificate, **QUICK).perturbed]
     assert sizes[0] == 0
     assert max(sizes) <= certificate.radius
     assert sizes[-1] > 0.99 * certificate.radius  # random directions end on the sphere
@@ -190,8 +190,8 @@ def test_draws_are_fresh():
     assert not before & set(seen) - probes
 
 
-def test_no_draw_serves_two_places_or_an_attack(monkeypatch):
-    """Addresses of the draws that test, by place, and of all that attacks look at."""
+def test_no_draw_serves_two_inputs_or_an_attack(monkeypatch):
+    """The draws that test an input are its own: neither another input nor an attack uses them."""
     tested, searched = [], []
 
     class Addressed(DrawStream):
@@ -207,7 +207,7 @@ def test_no_draw_serves_two_places_or_an_attack(monkeypatch):
 
     certificate = certified("gaussian")
     monkeypatch.setattr("segcertify.sampling.draws.DrawStream", Addressed)
-    for module in ("attacks.smoothed", "attacks.gradient_ascent", "attacks.loss_and_gradient", "audit.certificates"):
+    for module in ("attacks.gradient_ascent", "attacks.loss_and_gradient", "audit.certificates"):
         monkeypatch.setattr(f"segcertify.{module}.DrawStream", Searched)
     finding = audit_certificate(half_spaces, X, certificate, n=100, steps=2, batch_size=1)
     assert len(tested) == len(set(tested)) == 100 * len(finding.perturbed)
@@ -234,7 +234,7 @@ def test_nothing_certified_and_radius_zero():
     assert not finding.refuted
     assert "nothing to refute" in finding.verdict
     still = sc.certify(half_spaces, X, sigma=0.25, tau=0.5, n=500)
-    assert [place.name for place in audit_certificate(half_spaces, X, still, **QUICK).perturbed] == ["x itself"]
+    assert [each.name for each in audit_certificate(half_spaces, X, still, **QUICK).perturbed] == ["x itself"]
 
 
 def test_bad_input():

@@ -185,7 +185,7 @@ def test_noise_where_there_should_be_none_is_caught():
 
 
 def test_the_papers_axis_angle_noise_is_not_the_heat_kernel():
-    """Three normal numbers as axis times angle: another law, which proves nothing, told apart at sigma = 1."""
+    """Three normal numbers as axis times angle: another law, which proves nothing and is recognised at sigma = 1."""
 
     def draw(x, phase, indices):
         vectors = [DrawStream(0, "", phase, j).rng.standard_normal(3) for j in indices]

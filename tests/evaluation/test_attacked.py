@@ -29,7 +29,7 @@ SETTING = Setting(0.25, 100, 0.75)
 PROVED = sc.Gaussian(0.25).radius(0.75)
 RADII = (PROVED, 1.0, 2.0)
 RIGHT = {0.0: 9, PROVED: 9, 1.0: 6, 2.0: 3}
-"""Of 11 valid pixels: those with target 1 that are farther from turning than R, and the one with target 0."""
+"""Of 11 valid pixels: those with target 1 that need more than R to change, and the one with target 0."""
 
 
 class Given(DataSet):
@@ -232,7 +232,10 @@ class OddNoise(sc.Gaussian):
         ({"attack": AttackSettings(radii=(1.0,), smoothed=9)}, "but there are none: give a setting, or smoothed=0"),
         ({"model": lambda batch: (batch.mean(1) > 0.5).long(), "attack": AttackSettings(radii=(1.0,))}, "needs logits"),
         ({"noise": "rotation", "attack": AttackSettings(radii=(1.0,))}, r"\(3, 3, 4\)"),
-        ({"noise": OddNoise, "attack": AttackSettings(radii=(1.0,))}, "no attack in the norm 'odd': use l2, linf, l1"),
+        (
+            {"noise": OddNoise, "attack": AttackSettings(radii=(1.0,))},
+            "unknown norm of an attack 'odd': use l2, linf or l1",
+        ),
     ],
 )
 def test_what_cannot_be_attacked_is_refused_before_the_folder_is_made(tmp_path, arguments, message):

@@ -38,14 +38,14 @@ def test_models_that_do_not_fit(data, tmp_path, model, message):
 
 
 class OneSize(nn.Module):
-    """A network for pictures of one size, as those with an embedding of places are."""
+    """A network for pictures of one size, as those with an embedding of positions are."""
 
     def __init__(self, size):
         super().__init__()
-        self.places, self.layer = nn.Parameter(torch.zeros(3, *size)), nn.Conv2d(3, 3, 1)
+        self.positions, self.layer = nn.Parameter(torch.zeros(3, *size)), nn.Conv2d(3, 3, 1)
 
     def forward(self, batch):
-        return self.layer(batch + self.places)
+        return self.layer(batch + self.positions)
 
 
 def test_a_model_of_one_size_takes_crops_of_that_size(data, tmp_path):

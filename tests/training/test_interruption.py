@@ -1,4 +1,4 @@
-"""Signals: a run that is asked to stop ends its step and saves; nothing of it is lost."""
+"""Signals: a run that gets one ends its step and saves; nothing of it is lost."""
 
 import os
 import signal

@@ -109,5 +109,5 @@ def test_a_line_cut_short_by_a_kill_is_passed_over(tmp_path):
     whole = log.path.read_text()
     log.path.write_text(whole[:-5])
     assert read_log(log.path) == [{"step": 50.0, "loss": 2.5}]
-    log.path.write_text(whole + "1")  # a number of another line, cut to one that looks like a first step
+    log.path.write_text(whole + "1")  # a number of another line, cut so that it could be a first step
     assert [row["step"] for row in read_log(log.path)] == [50.0, 100.0]

@@ -27,7 +27,7 @@ def test_the_noise_that_is_drawn():
 
 
 def test_unknown_settings_are_refused():
-    with pytest.raises(InputError, match="a recipe has no setting 'learning_rate'"):
+    with pytest.raises(InputError, match="unknown setting of a recipe 'learning_rate'"):
         Recipe.from_plain({"learning_rate": 0.1})
 
 

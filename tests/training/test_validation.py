@@ -1,4 +1,4 @@
-"""The quick look at a model while it trains."""
+"""Validation of a model while it trains."""
 
 import numpy as np
 import pytest

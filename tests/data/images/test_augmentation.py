@@ -46,7 +46,7 @@ def augmented(pool, indices, seed=0, **changes):
 
 
 def source(pool, count, seed=0, **changes):
-    """The place in the image, (x, y) in its pixels, that each pixel of the crops comes from: (count, 2, ...)."""
+    """The position in the image, (x, y) in its pixels, that each pixel of the crops comes from: (count, 2, ...)."""
     x, _ = augmented(pool, [0] * count, seed, **changes)
     return x[:, :2] * 255
 
@@ -54,7 +54,7 @@ def source(pool, count, seed=0, **changes):
 def test_identity():
     pool = noise_pool()
     x, target = augmented(pool, [2, 0, 2])
-    torch.testing.assert_close(x, pool.images[[2, 0, 2]] / 255, atol=1e-4, rtol=0)  # places round at 1e-5 of a pixel
+    torch.testing.assert_close(x, pool.images[[2, 0, 2]] / 255, atol=1e-4, rtol=0)  # positions round at 1e-5 of a pixel
     assert torch.equal(target, pool.targets[[2, 0, 2]].long())
     assert target.dtype == torch.int64
 
@@ -127,8 +127,8 @@ def test_crops_are_anywhere_in_the_image_and_not_beside_it(factor):
 
 @pytest.mark.parametrize("factor", [0.8, 2.0])
 def test_a_scale_enlarges(factor):
-    places = source(ramp_pool(), 20, crop=(16, 16), scale=(factor, factor))
-    across, down = places.diff(dim=3)[:, :, 4:12, 4:11], places.diff(dim=2)[:, :, 4:11, 4:12]
+    positions = source(ramp_pool(), 20, crop=(16, 16), scale=(factor, factor))
+    across, down = positions.diff(dim=3)[:, :, 4:12, 4:11], positions.diff(dim=2)[:, :, 4:11, 4:12]
     for steps, own, other in ((across, 0, 1), (down, 1, 0)):
         assert steps[:, own].flatten().numpy() == pytest.approx(1 / factor, abs=1e-3)
         assert steps[:, other].flatten().numpy() == pytest.approx(0, abs=1e-3)
@@ -136,9 +136,9 @@ def test_a_scale_enlarges(factor):
 
 def test_scales_are_spread_over_their_range_each_image_its_own():
     """400 scales: none in the lowest or highest tenth of the logarithms with probability 2 * 0.9^400 < 1e-18."""
-    places = source(ramp_pool(), 400, crop=(16, 16), scale=(0.5, 2.0))
-    across = 1 / (places[:, 0, 8, 8] - places[:, 0, 8, 7])
-    down = 1 / (places[:, 1, 8, 8] - places[:, 1, 7, 8])
+    positions = source(ramp_pool(), 400, crop=(16, 16), scale=(0.5, 2.0))
+    across = 1 / (positions[:, 0, 8, 8] - positions[:, 0, 8, 7])
+    down = 1 / (positions[:, 1, 8, 8] - positions[:, 1, 7, 8])
     both = (across * down).sqrt().log2()
     assert -1.2 < both.min() < -0.75
     assert 0.75 < both.max() < 1.2
@@ -148,9 +148,9 @@ def test_scales_are_spread_over_their_range_each_image_its_own():
 
 def test_turns_are_rigid_and_within_their_range():
     """400 angles: none in the outer tenth on a side with probability 2 * 0.95^400 < 1e-8."""
-    places = source(ramp_pool(), 400, crop=(16, 16), rotate=30.0)
-    across = places[:, :, 8, 8] - places[:, :, 8, 7]
-    down = places[:, :, 8, 8] - places[:, :, 7, 8]
+    positions = source(ramp_pool(), 400, crop=(16, 16), rotate=30.0)
+    across = positions[:, :, 8, 8] - positions[:, :, 8, 7]
+    down = positions[:, :, 8, 8] - positions[:, :, 7, 8]
     assert across.norm(dim=1).numpy() == pytest.approx(1, abs=2e-3)
     assert down.norm(dim=1).numpy() == pytest.approx(1, abs=2e-3)
     assert (across * down).sum(1).numpy() == pytest.approx(0, abs=2e-3)
