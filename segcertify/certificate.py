@@ -83,12 +83,10 @@ class Certificate:
             vacuous = " (Fewer than that are certified: nothing is claimed.)" if self.certified < self.k else ""
             return f"{sure}, of {certified} all but at most {self.k - 1} {kept}{vacuous}"
         if self.guarantee == "fdr":
-            condition = (
-                " if components are independent or positively dependent (PRDS)" if self.correction == "bh" else ""
-            )
+            independent = " if components are independent or positively dependent (PRDS)"
             return (
                 f"No robustness certificate: of {certified}, the expected proportion whose label may change under "
-                f"{threat} is at most {self.alpha:g}{condition}."
+                f"{threat} is at most {self.alpha:g}{independent if self.correction == 'bh' else ''}."
             )
         return f"Of {certified}, those that {self.correction!r} guarantees at level {self.alpha:g} {kept}"
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from segcertify.arrays import BoolArray, FloatArray
 from segcertify.certificate import ABSTAIN, Certificate
-from segcertify.errors import require_integer, require_probability
+from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
 from segcertify.stats.binomial import lower_bounds, p_values
 from segcertify.stats.correction import PROCEDURES, Correction, Procedure, procedure
-from segcertify.stats.planning import advice, certifiable
+from segcertify.stats.planning import require_certifiable
 from segcertify.votes import Votes
 
 
@@ -58,12 +58,10 @@ def certify_votes(
     radius = votes.noise.radius(tau, norm, votes.input_shape)
     pv = p_values(votes.n, tau)  # BinPValue, one per possible count
     enough = chosen.threshold(votes.histogram(), pv, alpha)  # FwerControl
-    if chosen.guarantee != "custom" and not certifiable(votes.N, tau, alpha, chosen, votes.n):
-        warnings.warn(
-            f"n={votes.n} can certify nothing at tau={tau:g}, alpha={alpha:g} over {votes.N} components: all abstain. "
-            f"{advice(votes.N, tau, alpha, chosen)}",
-            stacklevel=2,
-        )
+    try:
+        require_certifiable(votes.N, tau, alpha, chosen, votes.n)
+    except InputError as hopeless:
+        warnings.warn(f"{hopeless} All components abstain.", stacklevel=2)
     return _certificate(votes, votes.agree >= enough, radius=radius, norm=norm, tau=tau, alpha=alpha, chosen=chosen)
 
 

@@ -20,21 +20,14 @@ def progress_bar(
     if callable(show):
         yield show
         return
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     console = Console(stderr=True)
     visible = console.is_terminal if show is None else show
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    left = (TimeRemainingColumn(), TextColumn("{task.fields[news]}"))
+    done = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
+    columns = (bars.TextColumn("{task.description}"), *done, bars.TextColumn("{task.fields[news]}"))
     tidy = console.is_terminal  # leave nothing behind on a terminal, one line in a log
-    with Progress(*columns, *left, console=console, transient=tidy, disable=not visible) as bar:
+    with bars.Progress(*columns, console=console, transient=tidy, disable=not visible) as bar:
         task = bar.add_task(description, total=total, news=news())
         yield lambda step: bar.update(task, advance=step, news=news())

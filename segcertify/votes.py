@@ -101,10 +101,9 @@ class Votes:
     def merge(self, other: Votes) -> Votes:
         """The votes of both runs' draws together: same input, noise, seed and candidates, different draws."""
         for name in ("noise", "seed", "n0", "input_id", "input_shape", "input_digest"):
-            if getattr(self, name) != getattr(other, name):
-                raise InputError(
-                    f"votes with different {name} do not merge: {getattr(self, name)!r} and {getattr(other, name)!r}"
-                )
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if ours != theirs:
+                raise InputError(f"votes with different {name} do not merge: {ours!r} and {theirs!r}")
         if self.fingerprint_of != other.fingerprint_of:
             raise InputError(
                 "votes of a file of format version 1 do not merge with newer votes: both hold a few of the model's "

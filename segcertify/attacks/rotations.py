@@ -12,7 +12,7 @@ from segcertify.attacks.gradient_ascent import Attack, GradientAscent
 from segcertify.data.clouds.rotation import rotation_matrices
 from segcertify.errors import InputError, require_positive
 from segcertify.noise import AxisRotation, Stream
-from segcertify.noise.rotation import AXES, turned_vectors
+from segcertify.noise.rotation import AXES, rotated_columns
 from segcertify.progress import Advance
 from segcertify.sampling.segmenter import Segmenter
 
@@ -44,7 +44,7 @@ class Rotations:
 
     def apply(self, x: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
         """The rotated clouds; rotations are computed in double precision."""
-        columns = 3 * turned_vectors(tuple(x.shape[1:]), self.vectors)
+        columns = rotated_columns(tuple(x.shape[1:]), self.vectors)
         points = x[:, :, :columns].reshape(len(x), -1, 3)
         matrices = rotation_matrices(self._vectors(shift)).to(x)
         points = (points[:, :, None, :] * matrices[:, None, :, :]).sum(-1)  # not matmul, which may round to TF32
@@ -88,6 +88,6 @@ def rotate_clouds(
     too (``vectors``: as for `Rotation` noise). The loss has many local maxima over so few
     angles: several ``restarts`` do more than many steps. Other arguments are those of `pgd`.
     """
-    turned_vectors(tuple(clouds.shape[1:]), vectors)
+    rotated_columns(tuple(clouds.shape[1:]), vectors)
     ascent = GradientAscent(steps, step_size, loss, restarts, seed)
     return ascent(model, clouds, labels, Rotations(radius, axis, vectors), valid=valid, progress=progress)

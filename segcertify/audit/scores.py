@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation as Rotations
 from segcertify.arrays import BoolArray, FloatArray
 from segcertify.errors import InputError, unknown
 from segcertify.noise import AxisRotation, Gaussian, Laplace, Noise, Rotation, Uniform
-from segcertify.noise.rotation import AXES, heat_kernel_cdf, turned_vectors
+from segcertify.noise.rotation import AXES, heat_kernel_cdf, rotated_columns
 
 MOST_ENTRIES = 1024
 FEWEST_ENTRIES = 16
@@ -91,7 +91,7 @@ def _rotation_scores(noise: Rotation, x: torch.Tensor, batch: torch.Tensor) -> S
 def _rotations(x: torch.Tensor, batch: torch.Tensor, vectors: int | None) -> tuple[Rotations, BoolArray]:
     """The rotation nearest to what each cloud underwent (Kabsch's algorithm), and whether it was just that (B,)."""
     before, after = x.double().cpu().numpy(), batch.double().cpu().numpy()
-    columns = 3 * turned_vectors(before.shape, vectors)
+    columns = rotated_columns(before.shape, vectors)
     start = before[:, :columns].reshape(-1, 3)
     if np.linalg.matrix_rank(start) < 2:
         raise InputError("the cloud's points lie on a line, so that its rotation cannot be measured: give another")

@@ -24,6 +24,7 @@ from segcertify.evaluation.scenes import labels_record
 from segcertify.noise import Noise
 from segcertify.progress import Advance
 from segcertify.records import AttackSettings, Record
+from segcertify.records.settings import smoothed_steps
 from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
 from segcertify.sampling.smooth import Smooth
 
@@ -66,7 +67,7 @@ class AttackedScenes:
         """How many draws take about as long as attacking one scene."""
         radii, restarts = len(self.settings.radii), self.settings.restarts
         base = radii * restarts * self.settings.steps * GRADIENT
-        smoothed = radii * restarts * self.settings.smoothed_steps * COPIES * GRADIENT
+        smoothed = radii * restarts * smoothed_steps(self.settings.steps) * COPIES * GRADIENT
         return base + len(self.smoothed) * (smoothed + (1 + radii) * self.settings.smoothed)
 
     def check(self, model: Segmenter, scene: Scene) -> None:
@@ -83,19 +84,16 @@ class AttackedScenes:
         once = replace(self, settings=replace(self.settings, steps=1, restarts=1))
         once._search(for_category(model, scene.category), scene, self.settings.radii[0], lambda step: None)
 
-    def records(self, model: Segmenter, scene: Scene, base: Record, advance: Advance) -> list[Record]:
+    def records(self, model: Segmenter, scene: Scene, base: Record, advance: Advance) -> Iterator[Record]:
         """What is left of a scene at each radius: of the base model, then of the smoothed ones, these also at 0."""
-        found = list(self._on_base(model, scene, base, advance))
-        for sigma, noise in self.smoothed.items():
-            found += self._on_smoothed(model, scene, sigma=sigma, noise=noise, advance=advance)
-        return found
 
-    def _on_base(self, model: Segmenter, scene: Scene, base: Record, advance: Advance) -> Iterator[Record]:
         def attacked(radius: float) -> Record:
             found = self._search(model, scene, radius, advance)
             return labels_record(scene, "attacked", base_labels(model, found), classes=self.classes)
 
-        return self._worsening(replace(base, kind="attacked"), attacked)
+        yield from self._worsening(replace(base, kind="attacked"), attacked)
+        for sigma, noise in self.smoothed.items():
+            yield from self._on_smoothed(model, scene, sigma=sigma, noise=noise, advance=advance)
 
     def _on_smoothed(
         self, model: Segmenter, scene: Scene, *, sigma: float, noise: Noise, advance: Advance
@@ -106,16 +104,15 @@ class AttackedScenes:
             """The most frequent labels at x, from draws that neither votes nor attacks use, the same at every x."""
             n, draws = self.settings.smoothed, f"attacked {scene.id}"
             labels = smooth.counts(x, n=n, input_id=draws, progress=advance).argmax(0)
-            record = labels_record(scene, "attacked", labels, classes=self.classes)
-            return replace(record, sigma=sigma, n=n, radius=radius)
-
-        def attacked(radius: float) -> Record:
-            return counted(self._search(model, scene, radius, advance, noise=noise), radius)
+            setting = {"sigma": sigma, "n": n, "radius": radius}
+            return labels_record(scene, "attacked", labels, classes=self.classes, **setting)
 
         start = time.perf_counter()
         clean = counted(self._input(scene)[0], 0.0)
         yield replace(clean, sampling_seconds=time.perf_counter() - start)
-        yield from self._worsening(clean, attacked)
+        yield from self._worsening(
+            clean, lambda radius: counted(self._search(model, scene, radius, advance, noise=noise), radius)
+        )
 
     def _worsening(self, clean: Record, attacked: Callable[[float], Record]) -> Iterator[Record]:
         """The worst record so far, for each radius: what was found within a smaller one is inside the larger too."""
@@ -133,7 +130,7 @@ class AttackedScenes:
         steps, copies, weight = settings.steps, None, GRADIENT
         if noise is not None:
             copies = NoisyCopies(noise, COPIES, min(self.batch_size or COPIES, COPIES), self.seed)
-            steps, weight = settings.smoothed_steps, GRADIENT * COPIES
+            steps, weight = smoothed_steps(settings.steps), GRADIENT * COPIES
         ascent = GradientAscent(steps, loss=settings.loss, restarts=settings.restarts, seed=self.seed)
         target, valid = (torch.from_numpy(each)[None] for each in (scene.target.astype(np.int64), scene.valid))
         threat = noise_threat(self.threat, radius, x, box=box)

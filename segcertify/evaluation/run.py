@@ -104,8 +104,9 @@ def evaluate(
     if len(data) and not folder.claimed:  # a model that refuses the scenes leaves no folder
         base_labels(for_category(model, data[0].category), torch.from_numpy(data[0].x).to(device))
     folder.claim(configuration)
-    work = _Evaluation(model, data, configuration, folder, noises, attacked, batch_size, device)
-    work.run(save_votes=save_votes, save_pictures=save_pictures, progress=progress)
+    _Evaluation(
+        model, data, configuration, folder, noises, attacked, batch_size, device, save_votes, save_pictures
+    ).run(progress)
     return Run.load(out)
 
 
@@ -121,9 +122,11 @@ class _Evaluation:
     attacked: AttackedScenes | None
     batch_size: int | None
     device: torch.device
+    save_votes: bool
+    save_pictures: bool
     smoothed: dict[tuple[str, float], Smooth] = field(default_factory=dict)
 
-    def run(self, *, save_votes: bool, save_pictures: bool, progress: bool | None) -> None:
+    def run(self, progress: bool | None) -> None:
         """Append the records of all scenes that are not done yet."""
         data, largest = self.data, self.configuration.largest_n
         claims = len(self.configuration.settings) * len(self.configuration.corrections)
@@ -137,11 +140,10 @@ class _Evaluation:
             advance(done * draws)
             self._delete_checkpoints(data.ids[:done])  # a kill may come between a scene's records and this
             for index in range(done, len(data)):
-                records = self._scene(data[index], advance, save_votes=save_votes, save_pictures=save_pictures)
-                file.append(list(records))
+                file.append(list(self._scene(data[index], advance)))
                 self._delete_checkpoints([data.ids[index]])
 
-    def _scene(self, scene: Scene, advance: Advance, *, save_votes: bool, save_pictures: bool) -> Iterator[Record]:
+    def _scene(self, scene: Scene, advance: Advance) -> Iterator[Record]:
         """All records of one scene."""
         model, start = for_category(self.model, scene.category), time.perf_counter()
         prediction = base_labels(model, torch.from_numpy(scene.x).to(self.device))
@@ -158,13 +160,13 @@ class _Evaluation:
             for setting in (setting for setting in self.configuration.settings if setting.sigma == sigma):
                 for certificate, record in self._certified(scene, votes, setting, seconds=seconds):
                     yield record
-                    if save_pictures:
+                    if self.save_pictures:
                         stem = self.folder.pictures(scene.id, setting, certificate.correction)
                         self.data.domain.save_figures(
                             stem, scene.x, certificate, prediction=prediction, target=scene.labels,
                             colours=self.data.colours / 255, names=self.data.classes,
                         )  # fmt: skip
-            if save_votes:
+            if self.save_votes:
                 votes.save(self.folder.votes(scene.id, sigma))
 
     def _votes(self, model: Segmenter, scene: Scene, sigma: float, advance: Advance) -> Votes:
@@ -200,20 +202,12 @@ class _Evaluation:
                     correction=correction,
                     k=self.configuration.k if correction == K_FWER else None,
                 )
-            testing = time.perf_counter() - start
             record = labels_record(
-                scene,
-                "certified",
-                certificate.labels,
-                classes=len(self.data.classes),
-                **asdict(setting),
-                correction=correction,
-                radius=certificate.radius,
-                N=certificate.N,
+                scene, "certified", certificate.labels, testing_seconds=time.perf_counter() - start,
+                sampling_seconds=seconds * share, classes=len(self.data.classes), **asdict(setting),
+                correction=correction, radius=certificate.radius, N=certificate.N,
                 abstained=int(certificate.abstained.sum()),
-                sampling_seconds=seconds * share,
-                testing_seconds=testing,
-            )
+            )  # fmt: skip
             yield certificate, record
 
     def _delete_checkpoints(self, scene_ids: Sequence[str]) -> None:

@@ -21,21 +21,7 @@ from segcertify.metrics.scores import (
 )
 
 __all__ = [
-    "FORMS",
-    "Confusion",
-    "RadiusCurve",
-    "abstention",
-    "accuracy",
-    "certified_accuracy_curve",
-    "class_abstention",
-    "class_accuracy",
-    "confusion",
-    "from_plain",
-    "iou",
-    "mean_iou",
-    "radius_counts",
-    "shape_iou",
-    "to_plain",
-    "worst_case_iou",
-    "worst_case_shape_iou",
-]
+    "FORMS", "Confusion", "RadiusCurve", "abstention", "accuracy", "certified_accuracy_curve", "class_abstention",
+    "class_accuracy", "confusion", "from_plain", "iou", "mean_iou", "radius_counts", "shape_iou", "to_plain",
+    "worst_case_iou", "worst_case_shape_iou",
+]  # fmt: skip

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from segcertify.arrays import Array, BoolArray, FloatArray, IntArray
 from segcertify.certificate import ABSTAIN
-from segcertify.errors import InputError, require_integer
+from segcertify.errors import InputError, require_integer, unknown
 
 Confusion = npt.NDArray[np.int64]
 
@@ -80,7 +80,7 @@ def iou(matrix: Confusion) -> FloatArray:
     abstained component may take any label: that is `worst_case_iou`.
     """
     matrix = _require_matrix(matrix)
-    return _ratios(np.diagonal(matrix), matrix.sum(axis=1) + _wrongly(matrix))
+    return _ratios(np.diagonal(matrix), _labelled_or_true(matrix))
 
 
 def worst_case_iou(matrix: Confusion) -> FloatArray:
@@ -93,9 +93,7 @@ def worst_case_iou(matrix: Confusion) -> FloatArray:
     as the worst label it could take. Attackers can attain it for one class at a time.
     """
     matrix = _require_matrix(matrix)
-    truth = matrix.sum(axis=1)
-    worst = _ratios(np.diagonal(matrix), truth + _wrongly(matrix) + _may_become(matrix))
-    return np.where(truth > 0, worst, np.nan)
+    return np.where(matrix.sum(axis=1) > 0, _at_worst(matrix), np.nan)
 
 
 def shape_iou(matrix: Confusion, parts: Sequence[int]) -> float:
@@ -122,8 +120,7 @@ def worst_case_shape_iou(matrix: Confusion, parts: Sequence[int]) -> float:
     brings the smoothed model's `shape_iou` below this.
     """
     chosen = _require_parts(matrix, parts)
-    against = matrix.sum(axis=1) + _wrongly(matrix) + _may_become(matrix)
-    values = _ratios(np.diagonal(matrix), against)[chosen]
+    values = _at_worst(np.asarray(matrix))[chosen]
     return float(np.nan_to_num(values, nan=1.0).mean())
 
 
@@ -146,7 +143,7 @@ def mean_iou(matrices: Sequence[Confusion] | Array, form: str = "pooled") -> flo
     radius bring the mean of `iou` over those classes below it.
     """
     if form not in FORMS:
-        raise InputError(f"unknown form {form!r} of mean IoU: expected one of {', '.join(FORMS)}")
+        raise unknown("form", form, FORMS, where=" of mean IoU")
     matrices = [_require_matrix(matrix) for matrix in matrices]
     if not matrices or len({matrix.shape for matrix in matrices}) > 1:
         shapes = sorted({matrix.shape for matrix in matrices})
@@ -215,14 +212,15 @@ def _require_parts(matrix: Confusion, parts: Sequence[int]) -> list[int]:
     return chosen
 
 
-def _wrongly(matrix: Confusion) -> Confusion:
-    """How many components are labelled as each class, but are of another: (C,)."""
-    return np.asarray(matrix[:, :-1].sum(axis=0) - np.diagonal(matrix))
+def _labelled_or_true(matrix: Confusion) -> Confusion:
+    """|G_c| + |P_c| - TP_c: how many components are of each class or are labelled as it: (C,)."""
+    return np.asarray(matrix.sum(axis=1) + matrix[:, :-1].sum(axis=0) - np.diagonal(matrix))
 
 
-def _may_become(matrix: Confusion) -> Confusion:
-    """How many components abstain and are of another class than each: (C,)."""
-    return np.asarray(matrix[:, -1].sum() - matrix[:, -1])
+def _at_worst(matrix: Confusion) -> FloatArray:
+    """The IoU of each class if all components that abstain and are of other classes take it: (C,)."""
+    abstained = matrix[:, -1]
+    return _ratios(np.diagonal(matrix), _labelled_or_true(matrix) + abstained.sum() - abstained)
 
 
 def _ratio(part: int, whole: int) -> float:

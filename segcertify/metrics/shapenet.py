@@ -5,6 +5,8 @@ Networks take a category by its number: its position in ``CATEGORIES``.
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 _PARTS: dict[str, tuple[str, ...]] = {
     "Airplane": ("body", "wing", "tail", "engine"),
     "Bag": ("handle", "body"),
@@ -24,17 +26,11 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "Table": ("top", "leg", "drawer"),
 }
 
+_ENDS = dict(zip(_PARTS, accumulate(map(len, _PARTS.values())), strict=True))  # the parts' numbers follow one another
 
-def _numbered() -> dict[str, tuple[int, ...]]:
-    """Each category's parts by number: they follow one another."""
-    numbers, first = {}, 0
-    for category, names in _PARTS.items():
-        numbers[category] = tuple(range(first, first + len(names)))
-        first += len(names)
-    return numbers
-
-
-CATEGORIES: dict[str, tuple[int, ...]] = _numbered()
+CATEGORIES: dict[str, tuple[int, ...]] = {
+    category: tuple(range(end - len(_PARTS[category]), end)) for category, end in _ENDS.items()
+}
 """The numbers of each category's parts: "Airplane" has 0 to 3, "Bag" 4 and 5, ..., "Table" 47 to 49."""
 
 PART_NAMES: tuple[str, ...] = tuple(f"{category} {name}" for category, names in _PARTS.items() for name in names)

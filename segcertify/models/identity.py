@@ -41,7 +41,7 @@ def same_identity(model: object, stored: Mapping[str, Any] | str) -> bool:
     now = identity(model)
     if isinstance(stored, str):
         return not now["settings"] and now["weights"] == ("" if stored in NO_WEIGHTS else stored)
-    return difference({"identity": stored}, {"identity": now}) is None
+    return not difference({"identity": stored}, {"identity": now})
 
 
 def weights_digest(model: object) -> str:

@@ -1,16 +1,16 @@
-"""The two protocols of this folder: a noise, and the randomness of one draw."""
+"""The two protocols of this folder, a noise and the randomness of one draw, and what our noises share."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from segcertify.arrays import FloatArray
-from segcertify.errors import InputError
+from segcertify.errors import InputError, require_positive
 
 Tensor = Any  # a torch.Tensor; this layer does not import torch
 P = TypeVar("P", float, FloatArray)
@@ -59,17 +59,56 @@ class Noise(Protocol):
         """The perturbations that a certificate speaks of, in words."""
 
 
+class ScaledNoise(Noise):
+    """What our noises share: frozen dataclasses whose first field is the scale, to which the radius is proportional."""
+
+    additive = True
+
+    @staticmethod
+    def unit_radius(p: FloatArray) -> FloatArray:
+        """The radius of a noise whose `factor` is 1, for p of at least 1/2."""
+        raise NotImplementedError
+
+    @property
+    def factor(self) -> float:
+        """What `unit_radius` is multiplied with: the scale."""
+        return float(getattr(self, dataclasses.fields(self)[0].name))
+
+    def __post_init__(self) -> None:
+        name = dataclasses.fields(self)[0].name
+        object.__setattr__(self, name, require_positive(name, getattr(self, name)))
+
+    def __repr__(self) -> str:
+        """As Python would write it, without the fields that are at their defaults."""
+        fields = (f for f in dataclasses.fields(self) if getattr(self, f.name) != f.default)
+        return f"{type(self).__name__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in fields)})"
+
+    def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
+        self.require_norm(norm)
+        return self.round_down(self.factor * self.unit_radius(above_half(p)), p)
+
+    def round_down(self, radius: FloatArray, p: P) -> P:
+        """The radius of ``p``, in its type, lowered by more than the error of its computation and of the scale."""
+        lowered = np.minimum(np.maximum(radius, 0.0) * (1 - RADIUS_ROUNDING), largest_radius(self))
+        return float(lowered) if np.ndim(p) == 0 else np.asarray(lowered)  # type: ignore[return-value]
+
+    def require_norm(self, norm: str | None, *others: str) -> str:
+        """The norm asked for (the noise's own by default), if this noise proves anything in it."""
+        known = (self.norm, *others)
+        if (norm or self.norm) in known:
+            return norm or self.norm
+        use = ", ".join(map(repr, known))
+        raise InputError(f"{type(self).__name__} noise proves nothing in norm={norm!r}: use {use}")
+
+    def check(self, input_shape: tuple[int, ...]) -> None:
+        """Any shape will do."""
+
+    def threat(self, norm: str) -> str:
+        return f"{norm} norm"
+
+
 RADIUS_ROUNDING = 2.0**-22
 """Radii go down by this relative margin: single precision may scale noise by up to 2^-24 less than asked."""
-
-
-def round_down(radius: FloatArray, p: P, *, largest: float = math.inf) -> P:
-    """The radius of ``p``, in its type, between 0 and ``largest``.
-
-    It is lowered by more than the error of its computation and of the noise's scale.
-    """
-    lowered = np.minimum(np.maximum(radius, 0.0) * (1 - RADIUS_ROUNDING), largest)
-    return float(lowered) if np.ndim(p) == 0 else np.asarray(lowered)  # type: ignore[return-value]
 
 
 def above_half(p: float | FloatArray) -> FloatArray:
@@ -85,16 +124,9 @@ def largest_radius(noise: Noise) -> float:
     return math.pi if noise.norm == "angle" else math.inf
 
 
-def require_norm(noise: Noise, norm: str | None, *others: str) -> str:
-    """The norm asked for (the noise's own by default), if this noise proves anything in it."""
-    norm = norm or noise.norm
-    if norm not in (noise.norm, *others):
-        known = ", ".join(repr(name) for name in (noise.norm, *others))
-        raise InputError(f"{type(noise).__name__} noise proves nothing in norm={norm!r}: use {known}")
-    return norm
-
-
-def concise(noise: Noise) -> str:
-    """The noise as Python would write it, without the fields that are at their defaults."""
-    fields = (f for f in dataclasses.fields(noise) if getattr(noise, f.name) != f.default)
-    return f"{type(noise).__name__}({', '.join(f'{f.name}={getattr(noise, f.name)!r}' for f in fields)})"
+def filled(x: Tensor, streams: Sequence[Stream], fill: Callable[[Stream, Tensor], object]) -> Tensor:
+    """A batch of the shape of x for each stream, which fills it."""
+    batch = x.new_empty((len(streams), *x.shape))
+    for entry, stream in zip(batch, streams, strict=True):
+        fill(stream, entry)
+    return batch

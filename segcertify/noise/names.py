@@ -16,48 +16,37 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from scipy import special
-
 from segcertify.errors import InputError, unknown
+from segcertify.noise.additive import Gaussian, Laplace, Uniform
 from segcertify.noise.base import Noise
-from segcertify.noise.gaussian import Gaussian
-from segcertify.noise.laplace import Laplace
 from segcertify.noise.rotation import AxisRotation, Rotation
-from segcertify.noise.uniform import Uniform
 from segcertify.specs import INTEGER, Option
 from segcertify.specs import parse as parse_spec
 
 
 class Family(NamedTuple):
-    """A class of noises: its name, a usual scale, and the scale with which it proves a radius at tau."""
+    """A class of noises: its name, a usual scale, its options, and its scale for a `ScaledNoise.factor`."""
 
     noise: type[Any]
     name: str
     usual: float
-    scale: Callable[[float, float], float]
     options: Mapping[str, Option] = MappingProxyType({})
+    scale: Callable[[float], float] = float
 
 
-def _integers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split(","))
-
-
-_GAUSSIAN = {"channels": Option("0,1,2", _integers), "axis": INTEGER}
+_CHANNELS = Option("0,1,2", lambda text: tuple(int(number) for number in text.split(",")))
 _VECTORS = {"vectors": INTEGER}
 
 FAMILIES: dict[str, Family] = {
     family.noise.__name__: family
     for family in (
-        Family(Gaussian, "gaussian", 0.25, lambda radius, tau: radius / float(special.ndtri(tau)), _GAUSSIAN),
-        Family(Laplace, "laplace", 0.25, lambda radius, tau: -radius / math.log(2 * (1 - tau))),
-        Family(Uniform, "uniform", 0.5, lambda radius, tau: radius / (2 * tau - 1)),
-        Family(AxisRotation, "rotation:z", 0.25, lambda radius, tau: radius / float(special.ndtri(tau)), _VECTORS),
-        Family(
-            Rotation, "rotation", 0.25,
-            lambda radius, tau: math.sqrt(2 * math.log1p((radius / float(special.ndtri(tau))) ** 2 / 2)), _VECTORS,
-        ),
+        Family(Gaussian, "gaussian", 0.25, {"channels": _CHANNELS, "axis": INTEGER}),
+        Family(Laplace, "laplace", 0.25),
+        Family(Uniform, "uniform", 0.5),
+        Family(AxisRotation, "rotation:z", 0.25, _VECTORS),
+        Family(Rotation, "rotation", 0.25, _VECTORS, scale=lambda factor: math.sqrt(2 * math.log1p(factor**2 / 2))),
     )
-}  # fmt: skip
+}
 """The one table of noises, by the name of their class."""
 
 NAMES = tuple(family.name for family in FAMILIES.values())
@@ -116,6 +105,26 @@ def require_family(noise: object) -> Family:
     if family is None or family.noise is not noise:
         raise InputError(f"noise must be one of the classes {', '.join(FAMILIES)}, but got {noise!r}")
     return family
+
+
+def to_plain(noise: Noise) -> dict[str, Any]:
+    """The noise as plain values, for a file's header."""
+    if type(noise).__name__ not in FAMILIES:
+        raise InputError(f"{noise!r} cannot be written to a file: only {', '.join(FAMILIES)} can be read back")
+    return {"type": type(noise).__name__, **dataclasses.asdict(noise)}
+
+
+def from_plain(values: Mapping[str, Any]) -> Noise:
+    """The noise that `to_plain` wrote down."""
+    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    name = fields.pop("type", None)
+    if name not in FAMILIES:
+        raise unknown("noise", name, FAMILIES)
+    try:
+        noise: Noise = FAMILIES[name].noise(**fields)
+    except TypeError as error:
+        raise InputError(f"unreadable noise {values!r}: {error}") from None
+    return noise
 
 
 def _axis(text: str) -> str | tuple[float, ...]:

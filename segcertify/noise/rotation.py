@@ -5,20 +5,48 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
 from segcertify.arrays import FloatArray
-from segcertify.errors import InputError, require_finite, require_integer, require_positive
-from segcertify.noise.base import P, Stream, Tensor, above_half, concise, require_norm, round_down
+from segcertify.errors import InputError, require_finite, require_integer
+from segcertify.noise.base import ScaledNoise, Stream, Tensor
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
+class RandomRotation(ScaledNoise):
+    """What random rotations share: they rotate the first ``vectors`` triples of columns, in a frozen dataclass."""
+
+    additive = False
+    norm = "angle"
+    unit_radius = staticmethod(special.ndtri)
+    vectors: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.vectors is not None:
+            require_integer("vectors", self.vectors)
+
+    def matrices(self, streams: Sequence[Stream]) -> list[FloatArray]:
+        """A random rotation for each stream."""
+        raise NotImplementedError
+
+    def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
+        return rotate(x, self.matrices(streams), self.vectors)
+
+    def check(self, input_shape: tuple[int, ...]) -> None:
+        rotated_columns(input_shape, self.vectors)
+
+    def threat(self, norm: str) -> str:
+        axis = f"the axis {self.axis}" if isinstance(self, AxisRotation) else "any axis"
+        columns = "all column triples" if self.vectors is None else f"of the columns, the first {3 * self.vectors}"
+        return f"rotation angle (radians) about {axis} through the origin ({columns} turn)"
+
+
 @dataclass(frozen=True, repr=False)
-class AxisRotation:
+class AxisRotation(RandomRotation):
     """A rotation about one fixed axis by an angle from N(0, sigma^2), in radians.
 
     Rotations about one axis add up, so the Gaussian theorem holds in the angle
@@ -26,18 +54,16 @@ class AxisRotation:
     every rotation about this axis by at most sigma Phi^-1(p).
 
     Inputs are (points, 3) or (points, 3 vectors + features): the first
-    ``vectors`` triples turn (coordinates, then normals), the rest stays. By
+    ``vectors`` triples rotate (coordinates, then normals), the rest stays. By
     default 3 columns hold one vector and 6 hold two.
     """
 
-    additive: ClassVar[bool] = False
     sigma: float
     axis: str | tuple[float, ...] = "z"
     vectors: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", require_positive("sigma", self.sigma))
-        _require_vectors(self.vectors)
+        super().__post_init__()
         if not (isinstance(self.axis, str) and self.axis in AXES):
             numbers = self.axis if isinstance(self.axis, Iterable) and not isinstance(self.axis, str) else ()
             axis = tuple(require_finite("axis", number) for number in numbers)
@@ -45,30 +71,13 @@ class AxisRotation:
                 raise InputError(f"axis must be 'x', 'y', 'z' or three numbers, not all 0, but got {self.axis!r}")
             object.__setattr__(self, "axis", axis)
 
-    __repr__ = concise
-
-    @property
-    def norm(self) -> str:
-        return "angle"
-
-    def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
-        require_norm(self, norm)
-        return round_down(self.sigma * special.ndtri(above_half(p)), p, largest=math.pi)
-
-    def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
+    def matrices(self, streams: Sequence[Stream]) -> list[FloatArray]:
         axis = np.asarray(AXES[self.axis] if isinstance(self.axis, str) else self.axis, float)
-        turns = [rotation_matrix(axis, self.sigma * stream.rng.standard_normal()) for stream in streams]
-        return turn(x, turns, self.vectors)
-
-    def check(self, input_shape: tuple[int, ...]) -> None:
-        turned_vectors(input_shape, self.vectors)
-
-    def threat(self, norm: str) -> str:
-        return f"rotation angle (radians) about the axis {self.axis} through the origin{_turned(self.vectors)}"
+        return [rotation_matrix(axis, self.sigma * stream.rng.standard_normal()) for stream in streams]
 
 
 @dataclass(frozen=True, repr=False)
-class Rotation:
+class Rotation(RandomRotation):
     """A random 3-D rotation from the heat kernel on SO(3) at time sigma^2 / 2.
 
     Three-dimensional rotations do not add up, so axis-angle noise (as in
@@ -82,40 +91,25 @@ class Rotation:
     Inputs as for `AxisRotation`.
     """
 
-    additive: ClassVar[bool] = False
     sigma: float
     vectors: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", require_positive("sigma", self.sigma))
+        super().__post_init__()
         if not 1e-3 <= self.sigma <= 10:
             raise InputError(
                 f"Rotation needs sigma in [0.001, 10], but got {self.sigma:g}: the heat kernel's series is slow "
                 "below, and above the rotations are uniform already"
             )
-        _require_vectors(self.vectors)
-
-    __repr__ = concise
 
     @property
-    def norm(self) -> str:
-        return "angle"
+    def factor(self) -> float:
+        return math.sqrt(2 * math.expm1(self.sigma**2 / 2))
 
-    def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
-        require_norm(self, norm)
-        scale = math.sqrt(2 * math.expm1(self.sigma**2 / 2))
-        return round_down(scale * special.ndtri(above_half(p)), p, largest=math.pi)
-
-    def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
+    def matrices(self, streams: Sequence[Stream]) -> list[FloatArray]:
         axes = [stream.rng.standard_normal(3) for stream in streams]  # their directions are uniform
         angles = heat_kernel_angle(np.array([stream.rng.random() for stream in streams]), self.sigma)
-        return turn(x, [rotation_matrix(a, angle) for a, angle in zip(axes, angles, strict=True)], self.vectors)
-
-    def check(self, input_shape: tuple[int, ...]) -> None:
-        turned_vectors(input_shape, self.vectors)
-
-    def threat(self, norm: str) -> str:
-        return f"rotation angle (radians) about any axis through the origin{_turned(self.vectors)}"
+        return [rotation_matrix(axis, angle) for axis, angle in zip(axes, angles, strict=True)]
 
 
 def rotation_matrix(axis: FloatArray, angle: float) -> FloatArray:
@@ -150,36 +144,25 @@ def heat_kernel_angle(u: float | FloatArray, sigma: float) -> FloatArray:
     return np.asarray((low + high) / 2)
 
 
-def _turned(vectors: int | None) -> str:
-    """What a rotation turns, for a claim."""
-    return " (all column triples turn)" if vectors is None else f" (of the columns, the first {3 * vectors} turn)"
-
-
-def _require_vectors(vectors: int | None) -> None:
-    if vectors is not None:
-        require_integer("vectors", vectors)
-
-
-def turned_vectors(input_shape: tuple[int, ...], vectors: int | None = None) -> int:
-    """How many triples of columns turn."""
+def rotated_columns(input_shape: tuple[int, ...], vectors: int | None = None) -> int:
+    """How many columns rotate: those of the first ``vectors`` triples, by default of all."""
     if len(input_shape) != 2:
         raise InputError(f"rotations need inputs of shape (points, columns), but got {input_shape}")
     columns = input_shape[1]
-    if vectors is None:
-        if columns not in (3, 6):
-            raise InputError(f"{columns} columns: say how many leading triples turn with vectors=1 (or 2 with normals)")
-        return columns // 3
-    if 3 * vectors > columns:
-        raise InputError(f"vectors={vectors} needs {3 * vectors} columns, but the input has {columns}")
-    return vectors
+    if vectors is None and columns not in (3, 6):
+        raise InputError(f"{columns} columns: say how many leading triples turn with vectors=1 (or 2 with normals)")
+    rotated = columns if vectors is None else 3 * vectors
+    if rotated > columns:
+        raise InputError(f"vectors={vectors} needs {rotated} columns, but the input has {columns}")
+    return rotated
 
 
-def turn(x: Tensor, turns: Sequence[FloatArray], vectors: int | None = None) -> Tensor:
-    """x with its leading triples turned by each matrix: (len(turns), *x.shape)."""
-    count = turned_vectors(tuple(x.shape), vectors)
-    batch = x.repeat(len(turns), 1, 1)
-    matrices = x.new_tensor(np.stack(turns))  # (B, 3, 3)
-    points = batch[:, :, : 3 * count].reshape(len(turns), -1, 3)
-    turned = (points[:, :, None, :] * matrices[:, None, :, :]).sum(-1)  # not matmul, which may round to TF32
-    batch[:, :, : 3 * count] = turned.reshape(len(turns), -1, 3 * count)
+def rotate(x: Tensor, rotations: Sequence[FloatArray], vectors: int | None = None) -> Tensor:
+    """x with its leading triples rotated by each matrix: (len(rotations), *x.shape)."""
+    columns = rotated_columns(tuple(x.shape), vectors)
+    batch = x.repeat(len(rotations), 1, 1)
+    matrices = x.new_tensor(np.stack(rotations))  # (B, 3, 3)
+    points = batch[:, :, :columns].reshape(len(rotations), -1, 3)
+    rotated = (points[:, :, None, :] * matrices[:, None, :, :]).sum(-1)  # not matmul, which may round to TF32
+    batch[:, :, :columns] = rotated.reshape(len(rotations), -1, columns)
     return batch

@@ -29,5 +29,5 @@ def scale_for(noise: type[Noise], radius: float, *, tau: float) -> float:
     radius, largest = require_positive("radius", radius), largest_radius(family.noise(family.usual))
     if radius > largest * (1 + PI_ROUNDING):
         raise InputError(f"no rotation is farther than pi, but the radius is {radius:g}: pi is all of them")
-    scale = family.scale(min(radius, largest) * (1 + 2 * RADIUS_ROUNDING), tau)  # radii are rounded down
-    return math.nextafter(scale, math.inf)
+    wanted = min(radius, largest) * (1 + 2 * RADIUS_ROUNDING)  # radii are rounded down
+    return math.nextafter(family.scale(wanted / float(family.noise.unit_radius(tau))), math.inf)

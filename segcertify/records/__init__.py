@@ -7,14 +7,6 @@ from segcertify.records.run_folder import RunFolder
 from segcertify.records.settings import AttackSettings, Configuration, Setting, distinct
 
 __all__ = [
-    "AttackSettings",
-    "Configuration",
-    "Kind",
-    "Record",
-    "RecordFile",
-    "RunFolder",
-    "Setting",
-    "distinct",
-    "grouped",
-    "read_records",
-]
+    "AttackSettings", "Configuration", "Kind", "Record", "RecordFile", "RunFolder", "Setting",
+    "distinct", "grouped", "read_records",
+]  # fmt: skip

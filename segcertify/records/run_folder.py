@@ -35,6 +35,7 @@ class RunFolder:
 
     def __init__(self, path: str | os.PathLike[str], scenes: Sequence[str] = ()) -> None:
         self.path = Path(path)
+        self._config, self._records = self.path / "config.json", self.path / "records.jsonl"
         self._names = _file_names(scenes)
 
     @property
@@ -87,14 +88,6 @@ class RunFolder:
     def checkpoint(self, scene_id: str, sigma: float) -> Path:
         """The file from which a scene's sampling resumes."""
         return self.path / f"resume-{self._names[scene_id]}-sigma{sigma:g}.safetensors"
-
-    @property
-    def _config(self) -> Path:
-        return self.path / "config.json"
-
-    @property
-    def _records(self) -> Path:
-        return self.path / "records.jsonl"
 
 
 def text_digest(text: str) -> str:

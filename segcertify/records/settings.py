@@ -63,11 +63,6 @@ class AttackSettings:
         require_integer("the restarts of an attack", self.restarts)
         require_integer("smoothed", self.smoothed, at_least=0)
 
-    @property
-    def smoothed_steps(self) -> int:
-        """The steps of an attack on a smoothed model."""
-        return smoothed_steps(self.steps)
-
     def with_radii(self, certified: Sequence[float], *, largest: float = math.inf) -> AttackSettings:
         """The same settings with radii filled in from the certified ones; none exceeds ``largest``."""
         if self.radii:
@@ -86,9 +81,9 @@ def smoothed_steps(steps: int) -> int:
 
 def require_loss_name(name: str) -> str:
     """The name of a loss that an attack can raise."""
-    if name not in LOSSES:
-        raise unknown("loss", name, LOSSES, where=" for an attack")
-    return name
+    if name in LOSSES:
+        return name
+    raise unknown("loss", name, LOSSES, where=" for an attack")
 
 
 @dataclass(frozen=True)

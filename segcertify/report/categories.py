@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +30,7 @@ class Category:
     worst_case_iou: float
 
 
-@dataclass(frozen=True)
-class ShapeScores:
+class ShapeScores(NamedTuple):
     """Shape IoU over all categories.
 
     ``mean`` is over shapes, ``category_mean`` over the means of the categories;

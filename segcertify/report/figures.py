@@ -23,16 +23,12 @@ def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, p
 
     ``power`` stretches the upper end of the y axis; the paper's Figure 3 has 4.
     """
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = _figure()
     colours = _colours(curve.sigma for curve in curves)
     _draw_certified(axes, curves, rows, colours=colours, label="all radii at once")
-    labelled = set()
-    for row in rows:
-        if row.radius is not None and row.sigma in colours and row.radius not in labelled:
-            text, at = f"{row.tau:g}", (row.radius, row.accuracy)
-            axes.annotate(text, at, xytext=(5, 4), textcoords="offset points", fontsize=7)
-            labelled.add(row.radius)
+    first = {row.radius: row for row in reversed(rows) if row.radius is not None and row.sigma in colours}
+    for radius, row in first.items():
+        axes.annotate(f"{row.tau:g}", (radius, row.accuracy), xytext=(5, 4), textcoords="offset points", fontsize=7)
     base = next((row for row in rows if row.sigma is None), None)
     if base is not None:
         axes.axhline(base.accuracy, color=GREY, linestyle=":", linewidth=1, label="base model, no noise")
@@ -41,9 +37,7 @@ def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, p
             "function", functions=(lambda a: np.sign(a) * np.abs(a) ** power, lambda a: np.abs(a) ** (1 / power))
         )
         axes.set_yticks([0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
-    axes.set_xlabel(f"{_radius(curves)} (dots: certificates at a fixed tau, its value beside)")
-    axes.set_ylabel("certified accuracy")
-    _finish(axes, title)
+    _finish(axes, curves, title=title, dots="certificates at a fixed tau, its value beside", y="certified accuracy")
     return figure
 
 
@@ -54,8 +48,7 @@ def attacked_figure(
 
     No attack brings a smoothed model into the area below its certified curve.
     """
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = _figure()
     colours = _colours(dict.fromkeys(row.sigma for row in attacked if row.sigma is not None))
     base = {row.radius: row.base.accuracy for row in attacked}
     axes.plot(list(base), list(base.values()), "s--", color=GREY, markersize=4, label="base model under attack")
@@ -69,10 +62,13 @@ def attacked_figure(
     for curve in curves:
         radii, accuracy, colour = curve.certified.radii, curve.certified.accuracy, colours[curve.sigma]
         axes.fill_between(radii, accuracy, step="pre", color=colour, alpha=0.12, linewidth=0)
-    axes.set_xlabel(f"{_radius(curves)} (dots: certificates at a fixed tau)")
-    axes.set_ylabel("accuracy")
-    _finish(axes, title)
+    _finish(axes, curves, title=title, dots="certificates at a fixed tau", y="accuracy")
     return figure
+
+
+def _figure() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    return figure, figure.subplots()
 
 
 def _colours(sigmas: Iterable[float]) -> dict[float, str]:
@@ -92,16 +88,14 @@ def _draw_certified(
             axes.plot(row.radius, row.accuracy, "o", color=colours[row.sigma], markersize=5)
 
 
-def _radius(curves: Sequence[Curve]) -> str:
-    """What the x axis is."""
-    return RADII.get(curves[0].norm, "radius R") if curves else "radius R"
-
-
-def _finish(axes: Axes, title: str) -> None:
-    """Limits, grid, legend and title."""
+def _finish(axes: Axes, curves: Sequence[Curve], *, title: str, dots: str, y: str) -> None:
+    """Limits, grid, legend and title. The legend stands where curves rarely are: finding the best position is slow."""
+    radius = RADII.get(curves[0].norm, "radius R") if curves else "radius R"
+    axes.set_xlabel(f"{radius} (dots: {dots})")
+    axes.set_ylabel(y)
     axes.set_ylim(0, 1.02)
     axes.set_xlim(left=0)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(loc="lower left", framealpha=0.8, edgecolor="none", fontsize=8)
     axes.set_title(title, fontsize=11)

@@ -49,9 +49,7 @@ class Row:
     @property
     def label(self) -> str:
         """The setting in words."""
-        if self.sigma is None:
-            return "base model, no noise"
-        return f"sigma={self.sigma:g}, {self.test}"
+        return "base model, no noise" if self.sigma is None else f"sigma={self.sigma:g}, {self.test}"
 
     @property
     def test(self) -> str:
@@ -85,13 +83,8 @@ def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> 
     """The scores of one setting's records."""
     matrices = [metrics.from_plain(record.confusion or {}) for record in group]
     pooled = np.sum(matrices, axis=0)
-    first = group[0]
     return Row(
-        sigma=first.sigma,
-        n=first.n,
-        tau=first.tau,
-        correction=first.correction,
-        radius=first.radius,
+        **{name: getattr(group[0], name) for name in ("sigma", "n", "tau", "correction", "radius")},
         scenes=len(group),
         accuracy=metrics.accuracy(pooled),
         miou_per_image=metrics.mean_iou(matrices, "per_image"),
@@ -116,20 +109,18 @@ def results_table(rows: Sequence[Row], *, title: str, alpha: float, k: int | Non
         "setting", "R", "certified accuracy", *forms, f"{'shape IoU' if shapes else 'mIoU'} worst case",
         "abstained (valid)", "abstained (all)", "sampling s", "testing s",
     )  # fmt: skip
-    body = []
-    for row in rows:
-        *means, worst = iou_forms(row)
-        body.append(
-            (
-                row.label,
-                "" if row.radius is None else radius_text(row.radius, 4),
-                *(f"{v:.4f}" for v in (row.accuracy, *means)),
-                "" if row.sigma is None else f"{worst:.4f}",
-                *(f"{v:.4f}" for v in (row.abstained, row.abstained_all)),
-                f"{row.sampling_seconds:.2f}",
-                f"{row.testing_seconds:.3f}",
-            )
+    body = tuple(
+        (
+            row.label,
+            "" if row.radius is None else radius_text(row.radius, 4),
+            *(f"{v:.4f}" for v in (row.accuracy, *iou_forms(row)[:2])),
+            "" if row.sigma is None else f"{iou_forms(row)[2]:.4f}",
+            *(f"{v:.4f}" for v in (row.abstained, row.abstained_all)),
+            f"{row.sampling_seconds:.2f}",
+            f"{row.testing_seconds:.3f}",
         )
+        for row in rows
+    )
     scenes = rows[0].scenes
     notes = (
         f"{scenes} scenes, alpha = {alpha:g} for each: a row's certificates hold for all scenes together with "
@@ -139,7 +130,7 @@ def results_table(rows: Sequence[Row], *, title: str, alpha: float, k: int | Non
         *([SHAPE_NOTE] if shapes else []),
         "Sampling time is each n's share of one run at the largest n of its sigma. Each row is a claim of its own.",
     )
-    return Table(title, heads, tuple(body), notes)
+    return Table(title, heads, body, notes)
 
 
 def _weaker_claims(corrections: set[str | None], *, alpha: float, k: int | None) -> Iterator[str]:
@@ -162,8 +153,7 @@ def iou_forms(row: Row) -> tuple[float, float, float]:
     """Two means of the IoU and the worst case."""
     if not row.categories:
         return row.miou_per_image, row.miou_pooled, row.miou_worst_case
-    scores = shape_scores(row.categories)
-    return scores.mean, scores.category_mean, scores.worst_case
+    return shape_scores(row.categories)
 
 
 def category_table(rows: Sequence[Row], *, title: str) -> Table:
@@ -189,16 +179,12 @@ def class_table(rows: Sequence[Row], classes: Sequence[str], *, title: str) -> T
     heads = ("class", *(f"{row.label}: {column}" for row in rows for column in columns))
     values = [column for row in rows for column in (row.iou, row.class_accuracy, row.class_abstained)]
     body = tuple(
-        (name, *(_number(column[c]) for column in values))
+        (name, *("-" if np.isnan(column[c]) else f"{column[c]:.4f}" for column in values))
         for c, name in enumerate(classes)
         if not all(np.isnan(column[c]) for column in values)
     )
     notes = ("Right and abstained are shares of the components that the ground truth gives to the class.",)
     return Table(title, heads, body, notes)
-
-
-def _number(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.4f}"
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from segcertify.storage.atomic import write_text
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,11 @@ class Table:
 
     def save(self, folder: Path, name: str) -> list[Path]:
         """Write all three forms; the files written."""
-        folder.mkdir(parents=True, exist_ok=True)
-        forms: dict[str, Callable[[], str]] = {"md": self.markdown, "tex": self.latex, "csv": self.csv}
-        files = [folder / f"{name}.{suffix}" for suffix in forms]
-        for file, form in zip(files, forms.values(), strict=True):
-            file.write_text(form(), encoding="utf-8")
-        return files
+        forms = {"md": self.markdown(), "tex": self.latex(), "csv": self.csv()}
+        files = {folder / f"{name}.{suffix}": text for suffix, text in forms.items()}
+        for file, text in files.items():
+            write_text(file, text)
+        return list(files)
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
-from scipy import special
 
-from segcertify.errors import require_positive
-from segcertify.noise.base import P, Stream, Tensor, above_half, concise, require_norm, round_down
-from segcertify.noise.rotation import rotation_matrix, turn, turned_vectors
+from segcertify.arrays import FloatArray
+from segcertify.noise.base import P, Stream
+from segcertify.noise.rotation import RandomRotation, rotation_matrix
 
 CAVEAT = "proves nothing: 3-D rotations do not add up"
 
 
 @dataclass(frozen=True, repr=False)
-class UnprovenAxisAngle:
+class UnprovenAxisAngle(RandomRotation):
     """A rotation about and by a vector of N(0, sigma^2 I), as in the paper [Fischer2021, app. B]. **No certificate.**
 
     The theorem that the paper uses needs two rotations in a row to be the
@@ -27,32 +25,17 @@ class UnprovenAxisAngle:
     `AxisRotation` about one axis. Votes and certificates with this noise cannot be saved.
     """
 
-    additive: ClassVar[bool] = False
+    norm = "axis-angle"  # not a distance between rotations
     sigma: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", require_positive("sigma", self.sigma))
-
-    __repr__ = concise
-
-    @property
-    def norm(self) -> str:
-        """Not a distance between rotations."""
-        return "axis-angle"
 
     def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
         """What the paper claims, sigma Phi^-1(p) in the norm of the vector; it is not proved, and not true."""
-        require_norm(self, norm)
-        return round_down(self.sigma * special.ndtri(above_half(p)), p)
+        return super().radius(p, norm)
 
-    def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
-        """Copies of x, each turned about and by a vector of its own."""
+    def matrices(self, streams: Sequence[Stream]) -> list[FloatArray]:
+        """A rotation about and by a random vector, for each stream."""
         vectors = [self.sigma * stream.rng.standard_normal(3) for stream in streams]
-        return turn(x, [rotation_matrix(vector, float(np.linalg.norm(vector))) for vector in vectors])
-
-    def check(self, input_shape: tuple[int, ...]) -> None:
-        """Points (points, 3), or with normals (points, 6)."""
-        turned_vectors(input_shape)
+        return [rotation_matrix(vector, float(np.linalg.norm(vector))) for vector in vectors]
 
     def threat(self, norm: str) -> str:
         """What a claim with this noise must say."""

@@ -17,6 +17,7 @@ from segcertify.sampling.streams import Phase
 from segcertify.storage import archive
 from segcertify.storage.atomic import require_writable
 from segcertify.storage.interruption import interruption
+from segcertify.storage.same_run import require_same_run
 from segcertify.votes import same_answers
 
 _VERSION = 2
@@ -65,13 +66,7 @@ class Checkpoint:
         if self._path is None or not self._path.exists():
             return None
         header, arrays = archive.read(self._path, kind=_KIND, version=_VERSION, migrations=_MIGRATIONS)
-        run = header.get("run", {})
-        for name, value in self._run.items():
-            if run.get(name) != value:
-                raise InputError(
-                    f"{self._path} belongs to another run: its {name} is {run.get(name)!r}, this run's is {value!r}. "
-                    "Resume with the same settings, model and input, or delete the file to start anew."
-                )
+        require_same_run(header.get("run", {}), self._run, where=self._path)
         try:
             theirs, at_input = header["fingerprint"], header["fingerprint_of"] == "input"
             tensors = {name: torch.from_numpy(array).to(self._draws.x.device) for name, array in arrays.items()}

@@ -5,6 +5,7 @@ A classifier is a segmenter with one component: logits (B, classes), or labels (
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from segcertify.certificate import ABSTAIN, Certificate
@@ -38,12 +39,11 @@ def predict(
     n, alpha = require_integer("n", n), require_probability("alpha", alpha)
     smooth = Smooth(model, noise, seed=seed, batch_size=batch_size, device=device)
     _require_classifier(smooth, x)
-    drawn = torch.from_numpy(smooth.counts(x, n=n, input_id=input_id, progress=False))
-    counts = torch.sort(drawn, descending=True, stable=True)
-    top = int(counts.values[0])
-    second = int(counts.values[1]) if len(counts.values) > 1 else 0
+    counts = smooth.counts(x, n=n, input_id=input_id, progress=False)
+    label = int(counts.argmax())  # the lowest among equals
+    top, second = int(counts[label]), int(np.delete(counts, label).max(initial=0))
     p = min(1.0, 2 * float(p_values(top + second, 0.5)[top]))  # BinPValue(n_A, n_A + n_B, =, 0.5)
-    return int(counts.indices[0]) if p <= alpha else ABSTAIN
+    return label if p <= alpha else ABSTAIN
 
 
 def certify(

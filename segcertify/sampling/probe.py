@@ -15,7 +15,7 @@ import torch
 
 from segcertify.errors import InputError
 from segcertify.noise import Noise
-from segcertify.sampling.batch_size import fitting_batch_size, forget_peak, out_of_memory
+from segcertify.sampling.batch_size import fitting_batch_size, forget_peak, halve_until_it_fits, out_of_memory
 from segcertify.sampling.segmenter import Segmenter, is_random, raw_output, to_labels, to_model_dtype
 from segcertify.sampling.streams import DrawStream
 
@@ -72,27 +72,25 @@ def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tupl
     def outputs(*draws: int) -> tuple[torch.Tensor, torch.Tensor]:
         return noisy_outputs(model, noise, x, [DrawStream(0, "probe", "probe", 1 + j) for j in draws])
 
-    try:
-        output, batch = outputs(*[0, 1][:size])
-        output = output.clone()  # a model may use its memory again
-        moved, moved_batch = (each[-1].clone() for each in outputs(*[2, 0][-size:]))
-        forget_peak(x.device)
-        beside, beside_batch = (each[0] for each in outputs(*[0, 3][:size]))
-    except InputError:
-        raise
-    except Exception as error:
-        if not out_of_memory(error):
+    def attempt(size: int) -> tuple[torch.Tensor, ...]:
+        try:
+            output, batch = outputs(*[0, 1][:size])
+            output = output.clone()  # a model may use its memory again
+            moved, moved_batch = (each[-1].clone() for each in outputs(*[2, 0][-size:]))
+            forget_peak(x.device)
+            beside, beside_batch = (each[0] for each in outputs(*[0, 3][:size]))
+        except Exception as error:
+            if isinstance(error, InputError) or out_of_memory(error):
+                raise
             how = ", seeds=[...]) since it says it is random" if is_random(model) else ")"
             raise InputError(
                 f"the model failed when called as model(batch{how} with a batch of shape "
                 f"{(size, *x.shape)} = (B, *x.shape), {type(error).__name__}: {error}. "
                 "Is x one input without a batch axis?"
             ) from error
-        if size == 1:
-            raise
-        output = None
-    if output is None:  # out of memory, which is free again here
-        return _outputs(model, noise, x, 1)
+        return output, batch, moved, moved_batch, beside, beside_batch
+
+    output, batch, moved, moved_batch, beside, beside_batch = halve_until_it_fits(attempt, size)[1]
     to_labels(output, batch)  # refuses bad shapes and logits
     if _changed(batch[0], moved_batch) or _changed(batch[0], beside_batch):
         raise InputError(

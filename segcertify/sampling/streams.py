@@ -18,8 +18,6 @@ from typing import Literal
 import numpy as np
 import torch
 
-from segcertify.arrays import Array
-
 Phase = Literal["probe", "candidate", "agree"]
 
 
@@ -40,29 +38,23 @@ class DrawStream:
         return int.from_bytes(self._key[16:24], "little") >> 1
 
     def normal_(self, out: torch.Tensor) -> torch.Tensor:
-        if out.is_cuda:
-            return out.normal_(generator=self._cuda(out.device))
-        return _fill(out, lambda array: self.rng.standard_normal(out=array, dtype=array.dtype))
+        return self._fill(out, torch.Tensor.normal_, np.random.Generator.standard_normal)
 
     def exponential_(self, out: torch.Tensor) -> torch.Tensor:
-        if out.is_cuda:
-            return out.exponential_(generator=self._cuda(out.device))
-        return _fill(out, lambda array: self.rng.standard_exponential(out=array, dtype=array.dtype))
+        return self._fill(out, torch.Tensor.exponential_, np.random.Generator.standard_exponential)
 
     def uniform_(self, out: torch.Tensor) -> torch.Tensor:
+        return self._fill(out, torch.Tensor.uniform_, np.random.Generator.random)
+
+    def _fill(
+        self, out: torch.Tensor, on_cuda: Callable[..., torch.Tensor], on_host: Callable[..., object]
+    ) -> torch.Tensor:
+        """``out`` with random numbers in it: written in place on CUDA and on the CPU, by a copy elsewhere."""
         if out.is_cuda:
-            return out.uniform_(generator=self._cuda(out.device))
-        return _fill(out, lambda array: self.rng.random(out=array, dtype=array.dtype))
-
-    def _cuda(self, device: torch.device) -> torch.Generator:
-        """This draw's CUDA generator, made at the first use and then going on."""
-        if "_generator" not in self.__dict__:
-            self._generator = torch.Generator(device).manual_seed(int.from_bytes(self._key[24:], "little"))
-        return self._generator
-
-
-def _fill(out: torch.Tensor, numbers: Callable[[Array], object]) -> torch.Tensor:
-    """``out`` with ``numbers`` written into it, in place on the CPU and by a copy elsewhere."""
-    host = out if out.device.type == "cpu" and out.is_contiguous() else torch.empty(out.shape, dtype=out.dtype)
-    numbers(host.numpy())
-    return out if host is out else out.copy_(host)
+            if "_generator" not in self.__dict__:  # made at the first use and then going on
+                self._generator = torch.Generator(out.device).manual_seed(int.from_bytes(self._key[24:], "little"))
+            return on_cuda(out, generator=self._generator)
+        host = out if out.device.type == "cpu" and out.is_contiguous() else torch.empty(out.shape, dtype=out.dtype)
+        array = host.numpy()
+        on_host(self.rng, out=array, dtype=array.dtype)
+        return out if host is out else out.copy_(host)

@@ -88,33 +88,24 @@ def best_p_value(n: int, tau: float) -> float:
 
 def smallest_n(N: int, tau: float, alpha: float, chosen: Procedure) -> int:
     """The smallest n for which `certifiable` holds."""
-    low, high = 0, 1
-    while not certifiable(N, tau, alpha, chosen, high):
-        low, high = high, 2 * high
-        if high > LARGEST_N:
-            raise InputError(f"no n up to {LARGEST_N:,} certifies at tau={tau:g}, alpha={alpha:g}: lower tau")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if certifiable(N, tau, alpha, chosen, middle) else (middle, high)
-    return high
-
-
-def advice(N: int, tau: float, alpha: float, chosen: Procedure) -> str:
-    """Which n would do, for a message."""
-    try:
-        return f"Use n >= {smallest_n(N, tau, alpha, chosen)}."
-    except InputError:
-        return "Lower tau."
+    n = 1 + bisect_left(range(1, LARGEST_N + 1), True, key=lambda n: certifiable(N, tau, alpha, chosen, n))
+    if n > LARGEST_N:
+        raise InputError(f"no n up to {LARGEST_N:,} certifies at tau={tau:g}, alpha={alpha:g}: lower tau")
+    return n
 
 
 def require_certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int) -> None:
     """Refuse an n with which everything would abstain, and say which n would do."""
-    if chosen.guarantee != "custom" and not certifiable(N, tau, alpha, chosen, n):
-        raise InputError(
-            f"n={n} can certify nothing at tau={tau:g}, alpha={alpha:g} over {N} components ({chosen.name}): "
-            f"even if all draws agree, the p-value is {best_p_value(n, tau):.1e}. "
-            f"{advice(N, tau, alpha, chosen)}"
-        )
+    if chosen.guarantee == "custom" or certifiable(N, tau, alpha, chosen, n):
+        return
+    try:
+        cure = f"Use n >= {smallest_n(N, tau, alpha, chosen)}."
+    except InputError:
+        cure = "Lower tau."
+    raise InputError(
+        f"n={n} can certify nothing at tau={tau:g}, alpha={alpha:g} over {N} components ({chosen.name}): "
+        f"even if all draws agree, the p-value is {best_p_value(n, tau):.1e}. {cure}"
+    )
 
 
 def _certified_together(N: int, p: float, alpha: float, chosen: Procedure) -> bool:

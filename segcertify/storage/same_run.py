@@ -5,24 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from segcertify.errors import InputError
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
-class Difference(NamedTuple):
-    """The first setting in which two runs differ; the name of a setting inside another has a dot."""
-
-    name: str
-    found: Any
-    wanted: Any
-
 
 def require_same_run(
-    found: Mapping[str, Any], wanted: Mapping[str, Any], *, where: Path, notes: Mapping[str, str] = _NOTHING
+    found: Mapping[str, Any], wanted: Mapping[str, Any], *, where: Path, notes: Mapping[str, str] | None = None
 ) -> None:
     """Raise `InputError` if ``where`` holds a run with other settings than those wanted now.
 
@@ -33,28 +22,29 @@ def require_same_run(
     Traceback (most recent call last):
     segcertify.errors.InputError: run belongs to another run: its sigma is 0.5, now it is 0.25. To resume, ...
     """
-    other = difference(found, wanted)
-    if other is None:
+    differences = difference(found, wanted)
+    if not differences:
         return
-    plainly = f"its {other.name} is {other.found!r}, now it is {other.wanted!r}"
+    name, values = next(iter(differences.items()))
+    words = (notes or {}).get(name.partition(".")[0], f"its {name} is {values}")
     raise InputError(
-        f"{where} belongs to another run: {notes.get(other.name.partition('.')[0], plainly)}. "
-        "To resume, give the same settings, model and input; to start anew, choose another path or delete this one."
+        f"{where} belongs to another run: {words}. To resume, give the same settings, model and input; "
+        "to start anew, choose another path or delete this one."
     )
 
 
-def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> Difference | None:
-    """The first wanted setting that was stored with another value or not at all; None if there is none.
+def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, str]:
+    """The wanted settings that were stored with another value or not at all: "OLD, now it is NEW" by name.
 
-    What was stored and is not wanted counts only inside a setting that is a mapping itself.
+    The name of a setting inside another has a dot. What was stored and is not wanted counts only there.
     """
     found, wanted = json.loads(json.dumps(dict(found))), json.loads(json.dumps(dict(wanted)))
+    differences: dict[str, str] = {}
     for name, value in wanted.items():
         other = found.get(name)
         if isinstance(other, dict) and isinstance(value, dict):
             inner = difference(other, {key: value.get(key) for key in {**value, **other}})
-            if inner is not None:
-                return Difference(f"{name}.{inner.name}", inner.found, inner.wanted)
+            differences |= {f"{name}.{key}": values for key, values in inner.items()}
         elif other != value:
-            return Difference(name, other, value)
-    return None
+            differences[name] = f"{other!r}, now it is {value!r}"
+    return differences

@@ -28,7 +28,7 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
             found = dict(json.loads(file.read_text(encoding="utf-8")))
         except (ValueError, TypeError):
             raise InputError(f"{file} is not a recipe that segcertify wrote: choose another folder") from None
-        if difference(found, settings) is None:
+        if not difference(found, settings):
             return model.exists()
         if model.exists() or (folder / STATE).exists() or (log.exists() and read_log(log)):
             require_same_run(found, settings, where=folder)

@@ -10,7 +10,7 @@ from torch import nn
 
 import segcertify as sc
 from segcertify.audit import audit_sampler, own_draws
-from segcertify.noise.rotation import rotation_matrix, turn
+from segcertify.noise.rotation import rotate, rotation_matrix
 from segcertify.sampling.streams import DrawStream
 
 pytestmark = pytest.mark.statistical
@@ -73,7 +73,7 @@ def test_different_angles_far_out_are_no_repetition():
         angles = [DrawStream(0, "", phase, j).rng.standard_normal() for j in indices]
         if phase == "agree" and indices[0] == 0:
             angles[:2] = 6.0, 6.1
-        return turn(x, [rotation_matrix(np.array([0.0, 0.0, 1.0]), 0.3 * angle) for angle in angles])
+        return rotate(x, [rotation_matrix(np.array([0.0, 0.0, 1.0]), 0.3 * angle) for angle in angles])
 
     assert "no draw comes twice" not in failed(draw, sc.AxisRotation(0.3), n=200)
 
@@ -189,7 +189,7 @@ def test_the_papers_axis_angle_noise_is_not_the_heat_kernel():
 
     def draw(x, phase, indices):
         vectors = [DrawStream(0, "", phase, j).rng.standard_normal(3) for j in indices]
-        return turn(x, [rotation_matrix(v, float(np.linalg.norm(v))) for v in vectors])
+        return rotate(x, [rotation_matrix(v, float(np.linalg.norm(v))) for v in vectors])
 
     assert "draws have the stated law" in failed(draw, sc.Rotation(1.0))
 

@@ -214,7 +214,7 @@ def test_the_progress_bar_counts_what_is_done(attacked):
     noises = {0.25: sc.Gaussian(0.25)}
     settings = AttackSettings("segpgd", RADII, 20, 2, 30)
     work = AttackedScenes(settings, noises[0.25], noises, 2, 0, None, torch.device("cpu"))
-    assert len(work.records(mean_model, images()[0], base, done.append)) == work.per_scene == 7
+    assert len(list(work.records(mean_model, images()[0], base, done.append))) == work.per_scene == 7
     assert sum(done) == work.work
 
 

@@ -286,7 +286,7 @@ ALL = np.ones(4, bool)
         (lambda: metrics.mean_iou(np.zeros((2, 3), int)), "make it with metrics.confusion"),
         (
             lambda: metrics.mean_iou([np.zeros((2, 3), int)], "median"),
-            "unknown form 'median' .* per_image, pooled, wor",
+            "unknown form 'median' .* per_image, pooled or wor",
         ),
     ],
 )

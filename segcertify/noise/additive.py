@@ -1,36 +1,38 @@
-"""Gaussian noise: l2 certificates, and l-inf ones through the dimension [Cohen2019, Thm. 1]."""
+"""Noise that is added to the input: Gaussian, Laplace and uniform numbers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
+import numpy as np
 from scipy import special
 
-from segcertify.errors import InputError, require_integer, require_positive
-from segcertify.noise.base import P, Stream, Tensor, above_half, concise, require_norm, round_down
+from segcertify.arrays import FloatArray
+from segcertify.errors import InputError, require_integer
+from segcertify.noise.base import P, ScaledNoise, Stream, Tensor, above_half, filled
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian:
+class Gaussian(ScaledNoise):
     """N(0, sigma^2) on every entry of the input, or on chosen ``channels`` along ``axis``.
 
-    A label of probability above p stays the most likely one for every
-    perturbation (of the noised entries) with l2 norm at most sigma Phi^-1(p).
+    A label of probability above p stays the most likely one for every perturbation (of the noised entries) with
+    l2 norm at most sigma Phi^-1(p) [Cohen2019, Thm. 1]. The l-inf radius follows through the dimension.
 
     >>> round(Gaussian(0.25).radius(0.75), 4)
     0.1686
     """
 
-    additive: ClassVar[bool] = True
+    norm = "l2"
+    unit_radius = staticmethod(special.ndtri)
     sigma: float
     channels: tuple[int, ...] | None = None
     axis: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", require_positive("sigma", self.sigma))
+        super().__post_init__()
         object.__setattr__(self, "axis", require_integer("axis", self.axis, at_least=-16))
         if self.channels is not None:
             if not isinstance(self.channels, Iterable):
@@ -40,19 +42,13 @@ class Gaussian:
                 raise InputError(f"channels must be different and at least one, but got {self.channels!r}")
             object.__setattr__(self, "channels", channels)
 
-    __repr__ = concise
-
-    @property
-    def norm(self) -> str:
-        return "l2"
-
     def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
-        l2 = self.sigma * special.ndtri(above_half(p))
-        if require_norm(self, norm, "linf") == "l2":
-            return round_down(l2, p)
+        if self.require_norm(norm, "linf") == "l2":
+            return super().radius(p)
         if input_shape is None:
             raise InputError("norm='linf' needs the input's shape: pass input_shape= to Votes, or use sample()")
-        return round_down(l2 / math.sqrt(self.dimension(input_shape)), p)
+        l2 = self.sigma * special.ndtri(above_half(p))
+        return self.round_down(l2 / math.sqrt(self.dimension(input_shape)), p)
 
     def dimension(self, input_shape: tuple[int, ...]) -> int:
         """d: how many entries are noised."""
@@ -62,17 +58,12 @@ class Gaussian:
         return math.prod(input_shape) // input_shape[self.axis] * len(self.channels)
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
+        where = () if self.channels is None else (*[slice(None)] * (self.axis % x.ndim), list(self.channels))
+        noise = filled(x[where], streams, lambda stream, entry: stream.normal_(entry)).mul_(self.sigma)
         if self.channels is None:
-            batch = x.new_empty((len(streams), *x.shape))
-            for entry, stream in zip(batch, streams, strict=True):
-                stream.normal_(entry)
-            return batch.mul_(self.sigma).add_(x)
+            return noise.add_(x)
         batch = x.repeat(len(streams), *[1] * x.ndim)
-        where = (*[slice(None)] * (1 + self.axis % x.ndim), list(self.channels))
-        noise = batch[where].contiguous()  # a copy
-        for entry, stream in zip(noise, streams, strict=True):
-            stream.normal_(entry)
-        batch[where] += noise.mul_(self.sigma)
+        batch[(slice(None), *where)] += noise
         return batch
 
     def check(self, input_shape: tuple[int, ...]) -> None:
@@ -90,3 +81,50 @@ class Gaussian:
         if self.channels is None:
             return f"{norm} norm"
         return f"{norm} norm on channels {list(self.channels)} of axis {self.axis} (all else unchanged)"
+
+
+@dataclass(frozen=True, repr=False)
+class Laplace(ScaledNoise):
+    """Laplace(0, b) on every entry: density exp(-|t| / b) / (2 b) [Teng2020], [Yang2020].
+
+    A label of probability above p stays the most likely one for every
+    perturbation with l1 norm at most -b ln(2 (1 - p)).
+
+    >>> round(Laplace(0.25).radius(0.75), 4)
+    0.1733
+    """
+
+    norm = "l1"
+    b: float
+
+    @staticmethod
+    def unit_radius(p: FloatArray) -> FloatArray:
+        return np.asarray(-np.log1p(-(2 * p - 1)))
+
+    def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
+        other = x.new_empty(x.shape)  # a difference of two exponentials is Laplace
+        batch = filled(x, streams, lambda s, entry: s.exponential_(entry).sub_(s.exponential_(other)))
+        return batch.mul_(self.b).add_(x)
+
+
+@dataclass(frozen=True, repr=False)
+class Uniform(ScaledNoise):
+    """U[-lam, lam] on every entry [Lee2019], [Yang2020].
+
+    A label of probability above p stays the most likely one for every
+    perturbation with l1 norm at most 2 lam (p - 1/2).
+
+    >>> round(Uniform(0.5).radius(0.75), 4)
+    0.25
+    """
+
+    norm = "l1"
+    lam: float
+
+    @staticmethod
+    def unit_radius(p: FloatArray) -> FloatArray:
+        return 2 * (p - 0.5)
+
+    def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
+        batch = filled(x, streams, lambda stream, entry: stream.uniform_(entry))
+        return batch.sub_(0.5).mul_(2 * self.lam).add_(x)
