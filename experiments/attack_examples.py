@@ -35,7 +35,7 @@ LICENCES = {
 SECTIONS = {"hand_picked": ("Hand-picked", "hand-picked.jpg"), "random": ("Chosen at random", "random.jpg")}
 """The groups of examples: a title, and the file of the picture."""
 DASH = "\N{EM DASH}"
-"""In place of a number that does not apply."""
+"""Instead of a number that does not apply."""
 KIND, VERSION = "attacked", 1
 
 
@@ -146,14 +146,12 @@ def outcomes(ids: Iterable[str], settings: Results, data: Any, folder: Path, mak
     """The numbers and arrays of each image, made where the folder does not have them: the same call goes on there."""
     from segcertify.progress import progress_bar
     from segcertify.storage import archive
+    from segcertify.storage.same_run import require_same_run
 
     files = {name: folder / f"{name}.safetensors" for name in ids}
     missing = {name: scene_of(data, name) for name, file in files.items() if not file.exists()}
     for file in (file for name, file in files.items() if name not in missing):
-        then = archive.read(file, kind=KIND, version=VERSION)[0]["settings"]
-        if wrong := [key for key, value in settings.items() if then.get(key) != value]:
-            was, now = then.get(wrong[0]), settings[wrong[0]]
-            raise InputError(f"{file} was made with {wrong[0]} = {was}, but now it is {now}: choose another --out")
+        require_same_run(archive.read(file, kind=KIND, version=VERSION)[0]["settings"], settings, where=file)
     with progress_bar(len(missing), f"attacking {len(missing)} images") as advance:
         for name, scene in missing.items():
             example, arrays = make(scene)
@@ -167,7 +165,7 @@ def outcomes(ids: Iterable[str], settings: Results, data: Any, folder: Path, mak
 def scene_of(data: Any, name: str) -> Any:
     """An image with ground truth."""
     scene = data[data.ids.index(name)]
-    if scene.x.ndim != 3:
+    if scene.domain.name != "image":
         raise InputError(f"{name!r} of {data.name} is a point cloud, but pictures are of images: name such data")
     if not scene.valid.any():
         raise InputError(f"{name!r} of {data.name} has no pixel with ground truth to attack: take another image")

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace, out: Path) -> dict[str, Any]:
     model = load(name if runs is None else f"{name}?runs={runs}").to(device)
     if isinstance(model, PartSegmenter):
         results = clouds(name, model, data, out, options.generated, device, options.seed)
-    elif options.generated is not None or data[0].x.ndim != 3:
+    elif options.generated is not None or data.domain.name != "image":
         raise InputError(f"{name} takes images: give it no clouds ({data.name}) and no generated shapes")
     else:
         specs = {name: options.model or name, f"{name}-non-robust": options.non_robust or f"{name}-non-robust"}
@@ -157,7 +157,7 @@ def require_clouds(name: str, model: Any, data: Any) -> None:
     """Refuse images, clouds without the columns that the model takes, and clouds of other parts."""
     x, columns = data[0].x, model.model.columns
     cure = f"give it such as 'shapenet:FOLDER?split=val&normals={str(model.model.normals).lower()}'"
-    if x.ndim != 2:
+    if data.domain.name != "cloud":
         raise InputError(f"{name} takes point clouds, but {data.name} holds inputs of shape {x.shape}: {cure}")
     if x.shape[1] != columns:
         raise InputError(f"{name} takes {columns} columns a point, but {data.name} has {x.shape[1]}: {cure}")
@@ -220,11 +220,11 @@ def beside(ours: Table, rows: Sequence[Any], noise: str) -> Table:
     """Our table of these rows with the paper's numbers in two more columns."""
     from segcertify.reproduce.paper_tables import CAVEAT, UNPROVEN, paper_table, setting_of
 
-    def told(numbers: Results) -> list[str]:
+    def paper_cells(numbers: Results) -> list[str]:
         return [f"{numbers[key]:.2f}" if key in numbers else "" for key in ("acc", "abstain")]
 
     paper, (_, model, drawn) = paper_numbers(noise), PAPER[noise]
-    body = [(*line, *told(paper.get(setting_of(row), {}))) for line, row in zip(ours.rows, rows, strict=True)]
+    body = [(*line, *paper_cells(paper.get(setting_of(row), {}))) for line, row in zip(ours.rows, rows, strict=True)]
     notes = [f"The paper's model is {model}: its name is the sigma of its training."]
     if drawn == UNPROVEN:
         notes.append(
@@ -234,7 +234,7 @@ def beside(ours: Table, rows: Sequence[Any], noise: str) -> Table:
     else:
         blank = [""] * (len(ours.heads) - 1)
         others = [row for row in paper_table("table2").rows if row.model.startswith("non-robust")]
-        body += [(f"the paper's {row.model}, no noise", *blank, *told(row.numbers(""))) for row in others]
+        body += [(f"the paper's {row.model}, no noise", *blank, *paper_cells(row.numbers(""))) for row in others]
     heads = (*ours.heads, "paper: accuracy", "paper: abstained (all)")
     return replace(ours, heads=heads, rows=tuple(body), notes=(*ours.notes, *notes))
 

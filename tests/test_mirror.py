@@ -18,7 +18,6 @@ COVERED_BY = {
     "data/clouds/text.py": "data/clouds/test_points.py",
     "data/files.py": "data/images/test_reading.py",
     "data/sets/dataset_toml.py": "data/sets/test_image_folder.py",
-    "demo/cat.py": "demo/test_demo.py",
     "evaluation/scenes.py": "evaluation/test_run.py",
     "figures/attack.py": "attacks/test_comparison.py",
     "figures/palette.py": "figures/test_image.py",

@@ -51,43 +51,34 @@ DATA_SETS: dict[str, Source] = {
 def load(spec: str, *, split: str | None = None) -> DataSet:
     """The data set that a spec names: ``NAME:PATH`` or ``NAME:PATH?split=SPLIT&only=GLOBS&without=GLOBS``.
 
-    Names are the keys of ``DATA_SETS``; each module says what its folder looks
-    like and which further options there are. Without a split it is the one to
-    evaluate on (``val``; all of ``pets``; ``test`` of ``shapenet``);
-    ``train+val`` joins several. ``only`` and then ``without`` choose scenes by
-    name, with globs between commas (`DataSet.only`): a fold of the training set
-    is ``camvid:PATH?split=train&without=0006R0*``.
-    Folders, names and pairs of files are checked now, what is in them when a scene is read.
+    Names are the keys of ``DATA_SETS``; each module says what its folder looks like and which further options there
+    are. Without a split it is the one to evaluate on (``val``; all of ``pets``; ``test`` of ``shapenet``);
+    ``train+val`` joins several. ``only`` and then ``without`` choose scenes by name, with globs between commas
+    (`DataSet.only`): a fold of the training set is ``camvid:PATH?split=train&without=0006R0*``. Folders, names and
+    pairs of files are checked now, what is in them when a scene is read.
     """
-    given = parse(spec)
-    source = DATA_SETS.get(given.scheme)
+    parsed = parse(spec)
+    source = DATA_SETS.get(parsed.scheme)
     forms = {name: f"{name}:PATH" if each.folder else f"{name}:" for name, each in DATA_SETS.items()}
     if source is None:
-        raise unknown("data set", given.scheme, forms, forms=forms.values())
-    if source.folder and not given.target:
-        raise InputError(f"{spec!r} names no folder: write {forms[given.scheme]}, such as camvid:data/camvid?split=val")
-    if given.target and not source.folder:
+        raise unknown("data set", parsed.scheme, forms, forms=forms.values())
+    if source.folder and not parsed.target:
+        raise InputError(f"{spec!r} names no folder: write {forms[parsed.scheme]}, such as camvid:data/camvid")
+    if parsed.target and not source.folder:
         raise InputError(
-            f"{given.scheme} has no folder, but {spec!r} names {given.target!r}: "
-            f"leave it out, as in {given.scheme}:?OPTION=VALUE"
+            f"{parsed.scheme} has no folder, but {spec!r} names {parsed.target!r}: "
+            f"leave it out, as in {parsed.scheme}:?OPTION=VALUE"
         )
-    options = given.read({**COMMON, **source.options})
+    options = parsed.read({**COMMON, **source.options})
     asked, only, without = (options.pop(name, None) for name in COMMON)
     if split is not None and asked is not None and split != asked:
         raise InputError(f"{spec!r} asks for the split {asked!r}, but split={split!r} was given too: say it once")
-    root = [Path(given.target).expanduser()] if source.folder else []
-    first, *others = (source.load(*root, each, **options) for each in _splits(asked if split is None else split))
+    split = asked if split is None else split
+    splits = [None] if split is None else split.split("+")
+    if "" in splits:
+        raise InputError(f"the split {split!r} has a part without a name: write one name, or several such as train+val")
+    root = [Path(parsed.target).expanduser()] if source.folder else []
+    first, *others = (source.load(*root, each, **options) for each in splits)
     scenes = first.joined(*others)
-    if only is not None:
-        scenes = scenes.only(*only)
+    scenes = scenes if only is None else scenes.only(*only)
     return scenes if without is None else scenes.without(*without)
-
-
-def _splits(text: str | None) -> list[str | None]:
-    """The splits that are joined by plus signs; None is the data set's own choice."""
-    if text is None:
-        return [None]
-    parts: list[str | None] = [*text.split("+")]
-    if "" in parts:
-        raise InputError(f"the split {text!r} has a part without a name: write one name, or several such as train+val")
-    return parts

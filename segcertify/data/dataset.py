@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import ClassVar, Protocol, Self, cast
+from typing import Any, ClassVar, Protocol, Self, cast
 
 from segcertify.data.domain import IMAGE, Domain
 from segcertify.data.scene import Scene
@@ -27,9 +27,8 @@ class Item(Protocol):
 class DataSet(ABC):
     """Scenes with ground truth, in a fixed order, each read or made when asked for.
 
-    ``name`` is for reports, with split and choice: ``"camvid/train without 0006R0*"``;
-    ``classes`` are the names of the classes 0 .. C - 1 and ``colours`` (C, 3), in
-    0 .. 255, theirs; ``items`` say where each scene comes from.
+    ``name`` is for reports, with split and choice: ``"camvid/train without 0006R0*"``; ``classes`` are the names of
+    the classes 0 .. C - 1 and ``colours`` (C, 3), in 0 .. 255, theirs; ``items`` say where each scene comes from.
     """
 
     domain: ClassVar[Domain] = IMAGE
@@ -68,7 +67,7 @@ class DataSet(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Look at all that is read later; an error names the first bad file."""
+        """Check all that is read later; an error names the first bad file."""
 
     def every(self, k: int) -> Self:
         """Scenes 0, k, 2k, ...: the paper takes every 5th of Cityscapes, 51st of Pascal Context, 28th of ShapeNet."""
@@ -85,9 +84,8 @@ class DataSet(ABC):
     def only(self, *globs: str) -> Self:
         """The scenes whose id fits at least one of the globs, such as ``"0006R0*"``, in the order they had.
 
-        ``*`` stands for any text (also with ``/`` in it), ``?`` for one
-        character, ``[ab]`` for one of these; upper and lower case differ. Every
-        glob must fit a scene.
+        ``*`` stands for any text (also with ``/`` in it), ``?`` for one character, ``[ab]`` for one of these; upper
+        and lower case differ. Every glob must fit a scene.
         """
         return self._chosen("only", globs, fits=True)
 
@@ -98,24 +96,21 @@ class DataSet(ABC):
     def joined(self, *others: DataSet) -> Self:
         """These scenes, then those of the others, which must be made alike, label for label, and have other ids."""
         for other in others:
-            if type(other) is not type(self):
-                raise InputError(
-                    f"{self.name} and {other.name} cannot be joined, for one is of the kind {type(self).__name__} "
-                    f"and the other {type(other).__name__}; use them one by one"
-                )
-            for field in fields(self):
-                mine, theirs = getattr(self, field.name), getattr(other, field.name)
-                if field.name not in ("name", "colours", "items") and mine != theirs:
+            theirs = other._making()
+            for key, mine in self._making().items():
+                if mine != theirs[key]:
                     raise InputError(
-                        f"{self.name} and {other.name} cannot be joined, for their {field.name} differ: "
-                        f"{mine} and {theirs}; use them one by one"
+                        f"{self.name} and {other.name} cannot be joined, for their {key} differ: "
+                        f"{mine} and {theirs[key]}; use them one by one"
                     )
         kind = self.name.partition("/")[0]
-        return replace(
-            self,
-            name="+".join([self.name, *(other.name.removeprefix(f"{kind}/") for other in others)]),
-            items=sum((other.items for other in others), self.items),
-        )
+        name = "+".join([self.name, *(other.name.removeprefix(f"{kind}/") for other in others)])
+        return replace(self, name=name, items=sum((other.items for other in others), self.items))
+
+    def _making(self) -> dict[str, Any]:
+        """All that decides how a scene is made from its item."""
+        names = [field.name for field in fields(self) if field.name not in ("name", "colours", "items")]
+        return {"types": type(self).__name__} | {name: getattr(self, name) for name in names}
 
     def _chosen(self, choice: str, globs: tuple[str, ...], *, fits: bool) -> Self:
         """The scenes that fit one of the globs, or that fit none; the name says which."""
@@ -131,9 +126,7 @@ class DataSet(ABC):
         items = tuple(item for item in self.items if any(fnmatchcase(item.id, glob) for glob in globs) == fits)
         name = f"{self.name} {choice} {','.join(globs)}"
         if not items:
-            raise InputError(
-                f"{name} leaves none of the {len(self)} scenes, whose ids are such as {some}: take less away"
-            )
+            raise InputError(f"{name} leaves none of the {len(self)} scenes, with ids such as {some}: take less away")
         return replace(self, name=name, items=items)
 
     def _details(self) -> str:

@@ -47,22 +47,14 @@ class Domain:
         return replace(noise, channels=self.noised, axis=self.axis)
 
     def save_figures(
-        self,
-        stem: str | os.PathLike[str],
-        x: Array,
-        certificate: Certificate,
-        *,
-        prediction: IntArray,
-        target: IntArray | None = None,
-        colours: Colours | None = None,
-        names: Sequence[str] = (),
-    ) -> list[Path]:
+        self, stem: str | os.PathLike[str], x: Array, certificate: Certificate, *, prediction: IntArray,
+        target: IntArray | None = None, colours: Colours | None = None, names: Sequence[str] = (),
+    ) -> list[Path]:  # fmt: skip
         """Save the pictures of a certified input x, and return their paths.
 
-        ``STEM.png`` shows the input, its ``target`` (negative where it says nothing), the
-        base model's ``prediction`` and the certified labels. Beside it an image has
-        ``STEM-labels.png``, the certified labels alone as a PNG with a palette, and a cloud
-        ``STEM.html``, a page on which it turns. An array has no pictures.
+        ``STEM.png`` shows the input, its ``target`` (negative where it says nothing), the base model's ``prediction``
+        and the certified labels. Beside it an image has ``STEM-labels.png``, the certified labels alone as a PNG with
+        a palette, and a cloud ``STEM.html``, a page on which it turns. An array has no pictures.
         """
         if self.draw is None or certificate.labels.shape != self.components(x.shape):
             return []

@@ -43,10 +43,10 @@ def find_files(folder: Path, suffixes: Sequence[str], *, others: Sequence[str] =
 
 def first_folder(folders: Sequence[Path], holding: str, *, cure: str) -> Path:
     """The first of some folders that holds a file or folder of this name."""
-    for folder in folders:
-        if (folder / holding).exists():
-            return folder
-    raise InputError(f"no {holding} in {folders[0]}: {cure}")
+    found = next((folder for folder in folders if (folder / holding).exists()), None)
+    if found is None:
+        raise InputError(f"no {holding} in {folders[0]}: {cure}")
+    return found
 
 
 def split_folder(parent: Path, split: str) -> Path:
@@ -69,11 +69,3 @@ def read_npy(path: Path) -> Array:
         kind = getattr(array, "dtype", type(array).__name__)
         raise InputError(f"{path} must hold one array of numbers, but holds {kind}")
     return array
-
-
-def read_floats(path: Path) -> Array:
-    """The floats in a ``.npy`` file, of single or double precision."""
-    array = read_npy(path)
-    if not np.issubdtype(array.dtype, np.floating):
-        raise InputError(f"{path} must hold one array of floats, but holds {array.dtype}")
-    return array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)  # of this machine's byte order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -49,10 +50,6 @@ def ranges(values: Iterable[int]) -> str:
     >>> ranges([255, 1, 0, 2])
     '0 .. 2, 255'
     """
-    runs: list[list[int]] = []
-    for value in sorted(values):
-        if runs and value == runs[-1][1] + 1:
-            runs[-1][1] = value
-        else:
-            runs.append([value, value])
-    return ", ".join(str(a) if a == b else f"{a} .. {b}" for a, b in runs)
+    numbered = groupby(enumerate(sorted(values)), lambda pair: pair[1] - pair[0])  # constant along a run
+    runs = [[value for _, value in run] for _, run in numbered]
+    return ", ".join(f"{run[0]} .. {run[-1]}" if run[1:] else str(run[0]) for run in runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from segcertify.data.dataset import DataSet
 from segcertify.data.domain import Domain
@@ -11,13 +12,12 @@ from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
 
 
-@dataclass(frozen=True, eq=False)
-class Share:
-    """A scene of one of the data sets, by its index there."""
+class Share(NamedTuple):
+    """A scene of one of the data sets, by its number there."""
 
     id: str
     data: DataSet
-    index: int
+    number: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,11 +39,11 @@ class Mixture(DataSet):
     def __getitem__(self, index: int) -> Scene:
         """Read one scene from its data set."""
         share = self.items[index]
-        return share.data[share.index]
+        return share.data[share.number]
 
     def check(self) -> None:
         """Check each of the data sets."""
-        for data in {id(share.data): share.data for share in self.items}.values():
+        for data in dict.fromkeys(share.data for share in self.items):
             data.check()
 
 
@@ -57,23 +57,18 @@ def mixture(sets: Sequence[DataSet], times: Sequence[int] = ()) -> DataSet:
     first = sets[0]
     if len(sets) == 1 and counts == [1]:
         return first
-    for other in sets[1:]:
-        if _kind(other) != _kind(first):
+    kinds = [(data.classes, data.domain, dict(data.categories)) for data in sets]
+    for other, kind in zip(sets, kinds, strict=True):
+        if kind != kinds[0]:
             raise InputError(
-                f"{first.name} and {other.name} cannot be mixed: they have other classes, or are of another kind"
+                f"{first.name} and {other.name} cannot be mixed: their classes, categories or domains differ"
             )
+    shares = [*zip(sets, counts, strict=True)]
     items = tuple(
-        Share(f"{data.name}/{name}~{turn}", data, index)
-        for data, count in zip(sets, counts, strict=True)
-        for turn in range(count)
+        Share(f"{data.name}/{name}~{copy}", data, index)
+        for data, count in shares
+        for copy in range(count)
         for index, name in enumerate(data.ids)
     )
-    name = " and ".join(
-        data.name if count == 1 else f"{count} times {data.name}" for data, count in zip(sets, counts, strict=True)
-    )
+    name = " and ".join(data.name if count == 1 else f"{count} times {data.name}" for data, count in shares)
     return Mixture(name, first.classes, first.colours, items)
-
-
-def _kind(data: DataSet) -> tuple[object, ...]:
-    """What data sets must share to be mixed."""
-    return data.classes, data.domain, dict(data.categories)

@@ -11,7 +11,7 @@ import numpy as np
 from segcertify.arrays import Array, IntArray
 from segcertify.data.clouds.cloudset import read_cloud
 from segcertify.data.domain import ARRAY, CLOUD, IMAGE, Domain, domain_of
-from segcertify.data.files import read_floats, require_file
+from segcertify.data.files import read_npy, require_file
 from segcertify.data.images.reading import image_size, read_image, read_target
 from segcertify.data.images.resize import Resize
 from segcertify.data.label_codes import IGNORE
@@ -39,16 +39,10 @@ class Input:
 
 
 def read_input(
-    path: str | os.PathLike[str],
-    *,
-    cloud: bool = False,
-    normals: bool | None = None,
-    category: str = "",
-    classes: int | None = None,
-    label: str | os.PathLike[str] | None = None,
-    ignore: int | None = None,
+    path: str | os.PathLike[str], *, cloud: bool = False, normals: bool | None = None, category: str = "",
+    classes: int | None = None, label: str | os.PathLike[str] | None = None, ignore: int | None = None,
     short_side: int | None = None,
-) -> Input:
+) -> Input:  # fmt: skip
     """Read one input.
 
     An image becomes RGB (3, height, width) in [0, 1], with ``short_side`` pixels on its
@@ -56,11 +50,10 @@ def read_input(
     a ``.npy`` file), becomes centred and of radius 1, with its ``normals`` or as its file
     has them (`read_cloud`). The floats of any other ``.npy`` file stay as they are.
 
-    Ground truth is one of so many ``classes``, or a part of ``category`` (of
-    ShapeNet), or ``ignore``, which stands for none. Of an image it is a PNG of class
-    numbers, ``label``, for the pixels as they are stored; without it a photograph is
-    turned upright as its camera says (EXIF). Of a cloud it is in the file, and read only
-    if ``ignore`` is given.
+    Ground truth is one of so many ``classes``, or a part of ``category`` (of ShapeNet), or ``ignore``, which stands
+    for none. Of an image it is a PNG of class numbers, ``label``, for the pixels as they are stored; without it a
+    photograph is turned upright as its camera says (EXIF). Of a cloud it is in the file, and read only if ``ignore``
+    is given.
     """
     path = Path(path)
     require_file(path)
@@ -70,10 +63,8 @@ def read_input(
         kind = "a cloud" if is_cloud else "an array"
         raise InputError(f"only images are resized, but {path} holds {kind}: leave short_side out")
     if is_cloud and label is not None:
-        raise InputError(
-            f"label is for images, but {path} is a cloud: its labels are its last column, "
-            "in a PLY file its property label"
-        )
+        where = "its property label" if form == ".ply" else "its last column"
+        raise InputError(f"label is for images, but {path} is a cloud: its labels are {where}")
     codes = {value: value for value in (CATEGORIES[category] if category else range(classes or LARGEST_LABEL + 1))}
     codes |= {} if ignore is None else {ignore: IGNORE}
     if is_cloud:
@@ -81,7 +72,10 @@ def read_input(
         return Input(points, CLOUD, target)
     resize = None
     if form == ".npy":
-        x = read_floats(path)
+        x = read_npy(path)
+        if not np.issubdtype(x.dtype, np.floating):
+            raise InputError(f"{path} must hold one array of floats, but holds {x.dtype}")
+        x = x.astype(np.float32 if x.dtype.itemsize <= 4 else np.float64)  # of this machine's byte order
         domain, size = IMAGE if domain_of(x.shape) is IMAGE and len(x) == 3 else ARRAY, x.shape[1:]
     else:
         domain, size = IMAGE, image_size(path, upright=label is None)

@@ -17,12 +17,10 @@ from segcertify.errors import InputError
 class Scene:
     """An image or a point cloud, and its ground truth.
 
-    ``x`` of an image (3, height, width) holds floats in [0, 1], of a cloud
-    (points, columns) a row for each point: x, y, z, then what else is known of
-    it. ``target``, (height, width) or (points,), holds a class for each pixel
-    or point; ``valid`` is False where the ground truth says "ignore"
-    (``target`` is 0 there, and metrics leave the component out). ``category``
-    is what a cloud shows, where the data set knows: ``"Airplane"``.
+    ``x`` of an image (3, height, width) holds floats in [0, 1], of a cloud (points, columns) a row for each point: x,
+    y, z, then what else is known of it. ``target``, (height, width) or (points,), holds a class for each pixel or
+    point; ``valid`` is False where the ground truth says "ignore" (``target`` is 0 there, and metrics leave the
+    component out). ``category`` is what a cloud shows, where the data set knows: ``"Airplane"``.
     """
 
     id: str

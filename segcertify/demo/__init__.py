@@ -9,12 +9,11 @@ import numpy as np
 
 from segcertify.arrays import BoolArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
-from segcertify.demo.cat import Cat, photograph
-from segcertify.demo.shape import Shape
+from segcertify.demo.subjects import Cat, Shape, photograph
 from segcertify.noise import Gaussian
 from segcertify.report.table import Table
 from segcertify.sampling.segmenter import base_labels
-from segcertify.sampling.smooth import certify
+from segcertify.sampling.smooth import Smooth
 
 __all__ = ["Cat", "Demo", "Shape", "photograph", "run"]
 
@@ -31,7 +30,12 @@ class Demo:
     @property
     def sentence(self) -> str:
         """What was proved, in plain words."""
-        return self.subject.sentence(self.certificate)
+        proved, subject = self.certificate, self.subject
+        return (
+            f"Proved with probability at least {100 * (1 - proved.alpha):g}% (over {subject.chance}): "
+            f"{subject.change(proved)} ({proved.certified / proved.N:.1%}) all keep their label, the model's most "
+            "frequent one under noise."
+        )
 
     @property
     def table(self) -> Table:
@@ -55,10 +59,8 @@ def run(
     subject = Cat() if category is None else Shape(category)
     model, x = subject.model, subject.x
     noise = subject.domain.noise(Gaussian(sigma), x.shape)
-    certificate = certify(
-        model, x, noise=noise, tau=0.75, n=100, n0=10, alpha=0.001, seed=seed, input_id=subject.id,
-        progress=progress,
-    )  # fmt: skip
+    smooth = Smooth(model, noise, seed=seed)
+    certificate = smooth.certify(x, tau=0.75, n=100, n0=10, alpha=0.001, input_id=subject.id, progress=progress)
     certificate.save(file := out / "certificate.safetensors")
     prediction = base_labels(model, x)
     return Demo(subject, certificate, prediction, (*subject.draw(out / "certified", certificate, prediction), file))

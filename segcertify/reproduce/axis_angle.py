@@ -18,11 +18,10 @@ CAVEAT = "proves nothing: 3-D rotations do not add up"
 class UnprovenAxisAngle(RandomRotation):
     """A rotation about and by a vector of N(0, sigma^2 I), as in the paper [Fischer2021, app. B]. **No certificate.**
 
-    The theorem that the paper uses needs two rotations in a row to be the
-    rotation by the sum of their vectors. In three dimensions they are not, and
-    labels of probability above p do change within the radius that is claimed here
-    (the test of this module has one). For true certificates use `Rotation`, or
-    `AxisRotation` about one axis. Votes and certificates with this noise cannot be saved.
+    The theorem that the paper uses needs two rotations in a row to be the rotation by the sum of their vectors. In
+    three dimensions they are not, and labels of probability above p do change within the radius that is claimed here
+    (the test of this module has one). For true certificates use `Rotation`, or `AxisRotation` about one axis. Votes
+    and certificates with this noise cannot be saved.
     """
 
     norm = "axis-angle"  # not a distance between rotations

@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 
 from segcertify.certificate import radius_text
 from segcertify.data import DataSet
+from segcertify.data.domain import CLOUD, IMAGE
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
-from segcertify.noise import Noise
 from segcertify.report.categories import shape_scores
 from segcertify.report.figures import radius_figure
 from segcertify.report.run import Run
@@ -35,16 +35,12 @@ SUBSETS = {"cityscapes": (5, 100), "pascal-context": (51, 100), "shapenet": (28,
 """The scenes that the paper evaluates on: every k-th, and how many at most."""
 
 UNPROVEN = "axis-angle"
-NOISES: dict[str, str | Callable[[float], Noise]] = {
-    "gaussian": "gaussian",
-    "rotation": "rotation",
-    UNPROVEN: UnprovenAxisAngle,
-}
-"""What `evaluate` takes for the noises that tables name."""
 DRAWN = {"gaussian": "", "rotation": "rotation, ", UNPROVEN: "axis-angle, as in the paper, "}
 
 Numbers = Mapping[str, float]
 Models = Mapping[str, Callable[[], Segmenter]]
+Ours = dict[tuple[str, str, Setting | None], list[Row]]
+"""Our rows by model, noise and setting: with Holm first, then with Bonferroni where a table has both."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +92,8 @@ class PaperTable:
 
     def runs(self, model: str) -> dict[str, list[Setting]]:
         """The noises that a model is evaluated with, and the settings under each."""
-        runs: dict[str, list[Setting]] = {row.noise: [] for row in self.rows if row.model == model}
-        for row in self.rows:
-            if row.model == model and row.setting is not None:
-                runs[row.noise].append(row.setting)
-        return runs
+        mine = [(row.noise, row.setting) for row in self.rows if row.model == model]
+        return {noise: [each for name, each in mine if name == noise and each is not None] for noise, _ in mine}
 
 
 def paper_table(name: str) -> PaperTable:
@@ -111,7 +104,7 @@ def paper_table(name: str) -> PaperTable:
     if "include" in content:
         title, content = content["title"], _read(content["include"])
         content["row"] = [row for row in content["row"] if row.get("main")]
-    rows = tuple(_cloud_rows(content) if name in CLOUDS else map(_image_row, _image_values(content)))
+    rows = tuple((_cloud_rows if name in CLOUDS else _image_rows)(content))
     difference = content.get("difference", False)
     return PaperTable(name, title or content["title"], content["n0"], content["alpha"], difference, rows)
 
@@ -125,21 +118,15 @@ def _setting(values: Mapping[str, Any]) -> Setting | None:
     return Setting(values["sigma"], values["n"], values["tau"]) if "sigma" in values else None
 
 
-def _image_values(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows of a table of images, with those of its sweep."""
-    yield from content.get("row", [])
-    if "sweep" in content:
-        sweep = content["sweep"]
-        for sigma in sweep["sigma"]:
-            for tau in sweep["tau"]:
-                yield {"scale": sweep["scale"], "model": "segcertify", "sigma": sigma, "n": sweep["n"], "tau": tau}
-
-
-def _image_row(values: Mapping[str, Any]) -> PaperRow:
-    setting, scale = _setting(values), values["scale"]
-    label = f"{values['model']} model" if setting is None else setting_text(setting)
-    model = f"{'non-robust' if values['model'] == 'non-robust' else 'base'}-scale{scale}"
-    return PaperRow(scale, label, model, setting, {name: values[name] for name in SUBSETS if name in values})
+def _image_rows(content: Mapping[str, Any]) -> Iterator[PaperRow]:
+    """The rows of a table of images, then those of its sweep."""
+    sweep = {"sigma": (), "tau": (), "model": "segcertify"} | content.get("sweep", {})
+    swept = [sweep | {"sigma": sigma, "tau": tau} for sigma in sweep["sigma"] for tau in sweep["tau"]]
+    for values in (*content.get("row", []), *swept):
+        setting, scale = _setting(values), values["scale"]
+        label = f"{values['model']} model" if setting is None else setting_text(setting)
+        model = f"{'non-robust' if values['model'] == 'non-robust' else 'base'}-scale{scale}"
+        yield PaperRow(scale, label, model, setting, {name: values[name] for name in SUBSETS if name in values})
 
 
 def _cloud_rows(content: Mapping[str, Any]) -> Iterator[PaperRow]:
@@ -166,19 +153,10 @@ def setting_text(setting: Setting) -> str:
 
 
 def reproduce(
-    table: PaperTable,
-    data: Callable[[bool], DataSet],
-    *,
-    models: Models,
-    out: Path,
-    heads: Sequence[str] = (),
-    name: str = "",
-    seed: int = 0,
-    device: str | None = None,
-    batch_size: int | None = None,
-    precision: str = "fp32",
+    table: PaperTable, data: Callable[[bool], DataSet], *, models: Models, out: Path, heads: Sequence[str] = (),
+    name: str = "", seed: int = 0, device: str | None = None, batch_size: int | None = None, precision: str = "fp32",
     progress: bool | None = None,
-) -> Table:
+) -> Table:  # fmt: skip
     """Evaluate the models that are given, and set our numbers beside the paper's.
 
     ``data`` gives the scenes, with or without normals; ``models`` makes those of ``table.models``
@@ -192,29 +170,27 @@ def reproduce(
     chosen = {each: (data(each.endswith("-normals")), models[each]) for each in table.models if each in models}
     for each, (scenes, make) in chosen.items():  # before the long work of the first
         _require_fit(table, each, scenes, make(), device)
-    ours: dict[tuple[str, str, Setting | None], tuple[Row, Row]] = {}
+    ours: Ours = {}
     for each, (scenes, make) in chosen.items():
         model = make()
         for noise, settings in table.runs(each).items():
-            folder = folder_of(out, each, noise)
-            evaluate(
-                model, scenes, out=folder, settings=settings, noise=NOISES[noise],
-                corrections=("holm", "bonferroni") if table.difference else ("holm",), n0=table.n0, alpha=table.alpha,
-                seed=seed, device=device, batch_size=batch_size, name=f"{name} {each}".strip(), precision=precision,
-                progress=progress,
+            run = evaluate(
+                model, scenes, out=folder_of(out, each, noise), settings=settings, n0=table.n0, alpha=table.alpha,
+                noise=UnprovenAxisAngle if noise == UNPROVEN else noise, seed=seed, device=device,
+                corrections=("holm", "bonferroni") if table.difference else ("holm",), batch_size=batch_size,
+                name=f"{name} {each}".strip(), precision=precision, progress=progress,
             )  # fmt: skip
-            for row in Run.load(folder).rows:
-                key = (each, noise, setting_of(row))
-                ours[key] = (ours[key][0] if key in ours else row, row)  # with Holm, and with the last correction
+            for row in run.rows:
+                ours.setdefault((each, noise, setting_of(row)), []).append(row)
     shown = [row for row in table.rows if row.head in (heads or table.heads)]
     return _beside(table, shown, ours, {scenes.name: len(scenes) for scenes, _ in chosen.values()})
 
 
 def _require_fit(table: PaperTable, name: str, scenes: DataSet, model: Segmenter, device: str | None) -> None:
     """Refuse scenes that the table is not about, and a model that does not take them."""
-    scene, kind = scenes[0], "clouds" if table.clouds else "images"
-    if scene.x.ndim != (2 if table.clouds else 3):
-        raise InputError(f"{table.name} is of {kind}, but {scenes.name} holds inputs of shape {scene.x.shape}")
+    scene, domain = scenes[0], CLOUD if table.clouds else IMAGE
+    if scene.domain is not domain:
+        raise InputError(f"{table.name} is of {domain.name}s, but {scenes.name} holds inputs of shape {scene.x.shape}")
     try:
         base_labels(for_category(model, scene.category), torch.from_numpy(scene.x).to(working_device(device, model)))
     except InputError as error:
@@ -239,25 +215,20 @@ def sweep_figure(table: PaperTable, out: Path, models: Sequence[str]) -> Figure:
     return radius_figure(curves, rows, title=table.title, power=1 if table.clouds else 4)
 
 
-def _beside(
-    table: PaperTable,
-    shown: Sequence[PaperRow],
-    ours: Mapping[tuple[str, str, Setting | None], tuple[Row, Row]],
-    sets: Mapping[str, int],
-) -> Table:
+def _beside(table: PaperTable, shown: Sequence[PaperRow], ours: Ours, sets: Mapping[str, int]) -> Table:
     """Our numbers in the paper's table: what we compare, then what only we measure."""
     compared = [("acc", "acc", "accuracy"), ("mIoU", "miou", "miou_pooled"), ("abstained", "abstain", "abstained_all")]
     compared = compared[::2] if table.clouds else compared
-    extra = ["shape IoU", "worst case"] if table.clouds else ["mIoU worst case"]
+    extra = [*(["shape IoU", "worst case"] if table.clouds else ["mIoU worst case"]), "s"]
     digits, kind, body = 4 if table.difference else 2, next(iter(sets)).partition("/")[0], []
     for row in shown:
-        found, paper = ours.get((row.model, row.noise, row.setting)), row.numbers(kind)
-        cells = [row.head, row.label, "" if found is None else _radius(row, found[0])]
+        found, paper = ours.get((row.model, row.noise, row.setting), []), row.numbers(kind)
+        cells = [row.head, row.label, _radius(row, found[0]) if found else ""]
         for _, key, attribute in compared:
-            cells.append("" if found is None else _number(*found, attribute, difference=table.difference))
+            cells.append(_number(found, attribute, difference=table.difference) if found else "")
             cells.append(f"{paper[key]:.{digits}f}" if key in paper else "")
         if not table.difference:
-            cells += [""] * (len(extra) + 1) if found is None else _only_ours(found[0], clouds=table.clouds)
+            cells += _only_ours(found[0], clouds=table.clouds) if found else [""] * len(extra)
             cells.append(f"{paper['t']:.2f}" if "t" in paper else "")
         body.append(tuple(cells))
     heads = [
@@ -266,31 +237,30 @@ def _beside(
         "R",
         *(text for head, *_ in compared for text in (head, "paper")),
     ]
-    heads += [] if table.difference else [*extra, "s", "paper s"]
+    heads += [] if table.difference else [*extra, "paper s"]
     return Table(table.title, tuple(heads), tuple(body), _notes(table, sets))
 
 
 def _radius(row: PaperRow, ours: Row) -> str:
-    if ours.radius is None:
-        return ""
-    return f"{radius_text(ours.radius, 3)}{' claimed' if row.noise == UNPROVEN else ''}"
+    claimed = " claimed" if row.noise == UNPROVEN else ""
+    return "" if ours.radius is None else f"{radius_text(ours.radius, 3)}{claimed}"
 
 
-def _number(holm: Row, last: Row, attribute: str, *, difference: bool) -> str:
-    """A number of a row, or what Bonferroni changes in it."""
-    value: float = getattr(holm, attribute)
-    return f"{getattr(last, attribute) - value:+.4f}" if difference else f"{value:.4f}"
+def _number(found: Sequence[Row], attribute: str, *, difference: bool) -> str:
+    """A number of ours with Holm, or what Bonferroni changes in it."""
+    holm, last = (float(getattr(row, attribute)) for row in (found[0], found[-1]))
+    return f"{last - holm:+.4f}" if difference else f"{holm:.4f}"
 
 
 def _only_ours(row: Row, *, clouds: bool) -> list[str]:
-    """IoUs that the paper does not give, and the seconds of a scene."""
-    seconds = f"{row.sampling_seconds + row.testing_seconds:.2f}"
+    """IoUs that the paper does not give (worst cases of certified rows alone), and the seconds of a scene."""
+    seconds, certified = f"{row.sampling_seconds + row.testing_seconds:.2f}", row.sigma is not None
     if not clouds:
-        return ["" if row.sigma is None else f"{row.miou_worst_case:.4f}", seconds]
+        return [f"{row.miou_worst_case:.4f}" if certified else "", seconds]
     if not row.categories:
         return ["", "", seconds]
     scores = shape_scores(row.categories)
-    return [f"{scores.mean:.4f}", "" if row.sigma is None else f"{scores.worst_case:.4f}", seconds]
+    return [f"{scores.mean:.4f}", f"{scores.worst_case:.4f}" if certified else "", seconds]
 
 
 def _notes(table: PaperTable, sets: Mapping[str, int]) -> tuple[str, ...]:

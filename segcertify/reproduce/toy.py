@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -22,18 +22,9 @@ from scipy.signal import savgol_filter
 from segcertify import __version__
 from segcertify.errors import InputError, require_integer
 from segcertify.progress import progress_bar
+from segcertify.reproduce import toy_simulation
 from segcertify.reproduce.toy_figures import Experiment, Panel, write
-from segcertify.reproduce.toy_simulation import (
-    BUDGETS,
-    CASES,
-    CORRECTIONS,
-    METHODS,
-    QUICK,
-    Rates,
-    Settings,
-    rates_at_gamma,
-    rates_at_N,
-)
+from segcertify.reproduce.toy_simulation import BUDGETS, CASES, CORRECTIONS, METHODS, QUICK, Rates, Settings
 
 _SOURCES = {"text": "the paper's text", "code": "the released code"}
 _NOISY = ("no noisy component", "one noisy component")
@@ -73,29 +64,25 @@ def run(out: Path, *, quick: bool = False, seed: int = 0, progress: bool | None 
     notes = _notes(headline["components"], settings)
     record = {
         "version": __version__, "seed": seed, "quick": quick, "seconds": round(time.perf_counter() - start, 1),
-        "settings": asdict(settings), "cases": {name: asdict(case) for name, case in CASES.items()},
+        "settings": asdict(settings), "cases": {name: case._asdict() for name, case in CASES.items()},
         "notes": notes, "headline": headline,
     }  # fmt: skip
     return Summary(write(out, experiments, record=record), notes, headline)
 
 
-def simulate(
-    settings: Settings, seed: int, *, processes: int = 1, progress: bool | None = False
-) -> tuple[Experiment, ...]:
+def simulate(settings: Settings, seed: int, *, processes: int = 1, progress: bool | None = False) -> list[Experiment]:
     """The rates of all experiments. Each (n, gamma) and each N has a seed of its own."""
     *families, family_N = SeedSequence(seed).spawn(len(settings.draws) + 1)
     jobs: list[Callable[[], Rates]] = []
     for n, family in zip(settings.draws, families, strict=True):
         each = zip(settings.gammas, family.spawn(len(settings.gammas)), strict=True)
-        jobs += [partial(rates_at_gamma, gamma, n, settings=settings, seed=one) for gamma, one in each]
+        jobs += [partial(toy_simulation.rates_at_gamma, gamma, n, settings=settings, seed=one) for gamma, one in each]
     each_N = zip(settings.Ns, family_N.spawn(len(settings.Ns)), strict=True)
-    jobs += [partial(rates_at_N, N, settings, seed=one) for N, one in each_N]
+    jobs += [partial(toy_simulation.rates_at_N, N, settings, seed=one) for N, one in each_N]
     with progress_bar(len(jobs), "toy experiments", show=progress) as advance:
         rates = iter(_results(jobs, processes, advance))
     over_gamma = [_over_gamma([next(rates) for _ in settings.gammas], n, settings) for n in settings.draws]
-    over_N = list(rates)
-    budgets = [_over_budgets(over_N, alpha, settings) for alpha in settings.alphas]
-    return (*over_gamma, _over_N(over_N, settings), *budgets)
+    return [*over_gamma, *_over_N(list(rates), settings)]
 
 
 def _results(jobs: Sequence[Callable[[], Rates]], processes: int, advance: Callable[[int], None]) -> list[Rates]:
@@ -122,9 +109,8 @@ def _results(jobs: Sequence[Callable[[], Rates]], processes: int, advance: Calla
 def _over_gamma(rates: Sequence[Rates], n: int, settings: Settings) -> Experiment:
     raw = {method: [one[method] for one in rates] for method in METHODS}
     window = min(11, max(3, len(rates) // 4 | 1))  # the paper's 11 points, fewer in a quick run
-    smoothed = {  # clipped: its straight lines at both ends may leave [0, 1]
-        method: savgol_filter(curve, window, 1).clip(0, 1).tolist() for method, curve in raw.items()
-    }
+    fits = {method: savgol_filter(curve, window, 1) for method, curve in raw.items()}
+    smoothed = {method: fit.clip(0, 1).tolist() for method, fit in fits.items()}  # its ends may leave [0, 1]
     panels = (
         Panel("smoothed", f"smoothed (Savitzky-Golay, degree 1, {window} points)", smoothed),
         Panel("raw", f"mean of {settings.repetitions} repetitions, not smoothed", raw),
@@ -134,34 +120,30 @@ def _over_gamma(rates: Sequence[Rates], n: int, settings: Settings) -> Experimen
     return Experiment(f"gamma-n{n}", title, "gamma", settings.gammas, panels)
 
 
-def _over_N(rates: Sequence[Rates], settings: Settings) -> Experiment:
-    panels = tuple(
-        Panel(name, rf"{_SOURCES[name]}: $\tau$ = {case.tau:.2f}, {_NOISY[case.k]}", _curves(rates, name, CORRECTIONS))
-        for name, case in CASES.items()
-    )
-    shared = rf"$\gamma$ = {settings.gamma}, $n = n_0$ = {settings.n}, $\alpha$ = {settings.alphas[0]}"
-    return Experiment("components", f"Paper text and released code differ: {shared}", "N", settings.Ns, panels)
+def _over_N(rates: Sequence[Rates], settings: Settings) -> Iterator[Experiment]:
+    """Holm against Bonferroni, then the error budgets at each alpha."""
 
+    def experiment(name: str, title: str, names: Iterable[str], panel: str, after: str = "") -> Experiment:
+        panels = []
+        for source, case in CASES.items():
+            curves = {each: [one[f"{source}{after} {each}"] for one in rates] for each in names}
+            words = panel.format(source=_SOURCES[source], tau=rf"$\tau$ = {case.tau:.2f}", noisy=_NOISY[case.k])
+            panels.append(Panel(source, words, curves))
+        return Experiment(name, title, "N", settings.Ns, tuple(panels))
 
-def _over_budgets(rates: Sequence[Rates], alpha: float, settings: Settings) -> Experiment:
-    panels = tuple(
-        Panel(name, rf"$\tau$ = {case.tau:.2f}, as in {_SOURCES[name]}", _curves(rates, f"{name} {alpha:g}", BUDGETS))
-        for name, case in CASES.items()
-    )
-    setting = rf"$\gamma$ = {settings.gamma}, one noisy component, $n = n_0$ = {settings.n}, $\alpha$ = {alpha:g}"
-    title = f"Error budget $b$ with the levels of Lehmann and Romano: {setting}"
-    return Experiment(f"budget-alpha{alpha:g}", title, "N", settings.Ns, panels)
-
-
-def _curves(rates: Sequence[Rates], prefix: str, names: Iterable[str]) -> dict[str, list[float]]:
-    return {name: [one[f"{prefix} {name}"] for one in rates] for name in names}
+    gamma, n, alphas = rf"$\gamma$ = {settings.gamma}", f"$n = n_0$ = {settings.n}", settings.alphas
+    title = rf"Paper text and released code differ: {gamma}, {n}, $\alpha$ = {alphas[0]}"
+    yield experiment("components", title, CORRECTIONS, "{source}: {tau}, {noisy}")
+    for alpha in alphas:
+        title = f"Error budget $b$ with the levels of Lehmann and Romano: {gamma}, one noisy component, {n}"
+        title += rf", $\alpha$ = {alpha:g}"
+        yield experiment(f"budget-alpha{alpha:g}", title, BUDGETS, "{tau}, as in {source}", f" {alpha:g}")
 
 
 def _headline(experiment: Experiment, settings: Settings) -> Rates:
     """The unsmoothed rates at gamma = 0.05, or those at the largest N with Holm's gain over Bonferroni."""
     if experiment.x_name == "gamma":
-        raw = experiment.curves("raw")
-        at = settings.gammas.index(settings.gamma)
+        raw, at = experiment.panels[-1].curves, settings.gammas.index(settings.gamma)
         return {f"{method} at gamma={settings.gamma:g}": raw[method][at] for method in METHODS}
     where = f"at N={settings.Ns[-1]}"
     rates: Rates = {}

@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-_STYLES: dict[str, tuple[str, str]] = {  # colours of Okabe and Ito, told apart with any colour vision
+_STYLES: dict[str, tuple[str, str]] = {  # colours of Okabe and Ito, distinct with any colour vision
     "SegCertifyHolm": ("#0072B2", "-"),
     "SegCertifyBon": ("#56B4E9", "--"),
     "IndivClass": ("#E69F00", "-."),
@@ -23,11 +21,9 @@ _STYLES: dict[str, tuple[str, str]] = {  # colours of Okabe and Ito, told apart 
     "b = 1 % of N": ("#009E73", ":"),
 }
 _X_LABELS = {"gamma": r"error rate $\gamma$", "N": "number of components $N$"}
-_Y_LABEL = "certified rate"
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """Curves that are drawn in the same axes; ``name`` marks their columns in the table."""
 
     name: str
@@ -35,19 +31,14 @@ class Panel:
     curves: Mapping[str, Sequence[float]]
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """Certified rates against x (gamma or N): one figure, one panel per way to look at it."""
+class Experiment(NamedTuple):
+    """Certified rates against x (gamma or N): one figure, a panel for each version of the curves."""
 
     name: str
     title: str
     x_name: str
     x: Sequence[float]
     panels: tuple[Panel, ...]
-
-    def curves(self, panel: str) -> Mapping[str, Sequence[float]]:
-        """The curves of one panel."""
-        return next(one.curves for one in self.panels if one.name == panel)
 
     def columns(self) -> dict[str, Sequence[float]]:
         """x and every curve, by the names of the table's columns."""
@@ -63,14 +54,17 @@ def write(out: Path, experiments: Sequence[Experiment], *, record: Mapping[str, 
         figure = draw(experiment)
         figure.savefig(paths["png"], dpi=150)
         figure.savefig(paths["pdf"], metadata={"CreationDate": None})
-        _write_table(paths["csv"], experiment.columns())
+        with paths["csv"].open("w", newline="", encoding="utf-8") as file:
+            table, columns = csv.writer(file), experiment.columns()
+            table.writerow(columns)
+            table.writerows(zip(*columns.values(), strict=True))
         files += paths.values()
-    summary = out / "toy.json"
     tables = {experiment.name: experiment.columns() for experiment in experiments}
-    summary.write_text(json.dumps({**record, "tables": tables}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    page = out / "toy.md"
-    page.write_text(_page(experiments, record), encoding="utf-8")
-    return (*files, summary, page)
+    summary = json.dumps({**record, "tables": tables}, indent=1, ensure_ascii=False) + "\n"
+    for name, text in {"toy.json": summary, "toy.md": _page(experiments, record)}.items():
+        (out / name).write_text(text, encoding="utf-8")
+        files.append(out / name)
+    return tuple(files)
 
 
 def _page(experiments: Sequence[Experiment], record: Mapping[str, Any]) -> str:
@@ -90,28 +84,22 @@ def draw(experiment: Experiment) -> Figure:
     figure = Figure(figsize=(5.2 * len(experiment.panels), 4.2), layout="constrained")
     axes = figure.subplots(1, len(experiment.panels), sharey=True, squeeze=False)[0]
     for ax, panel in zip(axes, experiment.panels, strict=True):
-        _draw_panel(ax, experiment, panel)
-    axes[0].set_ylabel(_Y_LABEL)
+        for name in (name for name in _STYLES if name in panel.curves):  # solid first: where curves meet, all show
+            colour, line = _STYLES[name]
+            ax.plot(experiment.x, panel.curves[name], color=colour, linestyle=line, linewidth=2.0, label=name)
+        if experiment.x_name == "N":
+            ax.set_xscale("log")
+        ax.set(xlim=(experiment.x[0], experiment.x[-1]), xlabel=_X_LABELS[experiment.x_name])
+        ax.set_title(panel.title, fontsize=10)
+        ax.grid(color="#dddddd", linewidth=0.6)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(labelleft=True)
+    axes[0].set_ylabel("certified rate")
     axes[0].set_ylim(*_limits(experiment))
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     figure.suptitle(experiment.title, fontsize=12)
     return figure
-
-
-def _draw_panel(ax: Axes, experiment: Experiment, panel: Panel) -> None:
-    names = [name for name in _STYLES if name in panel.curves]  # the solid line first: where curves meet, all show
-    for name in names:
-        colour, line = _STYLES[name]
-        ax.plot(experiment.x, panel.curves[name], color=colour, linestyle=line, linewidth=2.0, label=name)
-    if experiment.x_name == "N":
-        ax.set_xscale("log")
-    ax.set_xlim(experiment.x[0], experiment.x[-1])
-    ax.set_xlabel(_X_LABELS[experiment.x_name])
-    ax.set_title(panel.title, fontsize=10)
-    ax.grid(color="#dddddd", linewidth=0.6)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelleft=True)
 
 
 def _limits(experiment: Experiment) -> tuple[float, float]:
@@ -121,10 +109,3 @@ def _limits(experiment: Experiment) -> tuple[float, float]:
     lowest = min(min(curve) for panel in experiment.panels for curve in panel.curves.values())
     margin = 0.05 * max(1 - lowest, 0.01)
     return lowest - margin, 1 + margin
-
-
-def _write_table(path: Path, columns: Mapping[str, Sequence[float]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(columns)
-        table.writerows(zip(*columns.values(), strict=True))

@@ -1,8 +1,7 @@
 """Certified rates of an oracle that errs at random [Fischer2021, section 6.1].
 
-The base model sees no data: over two classes it errs with probability gamma on
-each component, and 5 gamma on the k noisy ones. Its errors are drawn here;
-candidates, counts and certificates are made as for any model.
+The base model sees no data: over two classes it errs with probability gamma on each component, and 5 gamma on the k
+noisy ones. Its errors are drawn here; candidates, counts and certificates are made as for any model.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
@@ -38,8 +38,7 @@ BUDGETS: dict[str, Callable[[int], int]] = {
 _UNUSED_NOISE = Gaussian(1.0)  # the oracle looks at no data: only the radius, not shown here, depends on it
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """The tau and the number k of noisy components in the experiment against N."""
 
     tau: float
@@ -72,7 +71,7 @@ class Settings:
 
 
 QUICK = Settings(gammas=tuple(i / 200 for i in range(21)), Ns=(10, 100, 1000, 10_000), repetitions=20)
-"""A look at every figure in a few seconds."""
+"""Every figure in a few seconds, with fewer points and repetitions."""
 
 
 # Against gamma: every draw is simulated.
@@ -82,10 +81,8 @@ def rates_at_gamma(gamma: float, n: int, *, settings: Settings, seed: SeedSequen
     """Mean certified rate of each method at one gamma, with n0 = n."""
     generator = Generator(SFC64(seed))
     error = error_rates(gamma, settings.N, k=settings.k).astype(np.float32)
-    uniform = np.empty((n, settings.N), np.float32)  # written again by every draw
-    repeated = [
-        _rates_once(error, uniform, settings=settings, generator=generator) for _ in range(settings.repetitions)
-    ]
+    room = np.empty((n, settings.N), np.float32)  # written again by every draw
+    repeated = [_rates_once(error, room, settings=settings, generator=generator) for _ in range(settings.repetitions)]
     return {method: float(np.mean([rates[method] for rates in repeated])) for method in METHODS}
 
 
@@ -94,10 +91,10 @@ def error_rates(gamma: float, N: int, *, k: int) -> FloatArray:
     return np.append(np.full(N - k, gamma), np.full(k, min(5 * gamma, 1.0)))
 
 
-def _rates_once(error: Array, uniform: Array, *, settings: Settings, generator: Generator) -> Rates:
+def _rates_once(error: Array, room: Array, *, settings: Settings, generator: Generator) -> Rates:
     """The certified rates of one repetition, from n0 = n draws and n further draws."""
     truth = generator.integers(2, size=len(error))
-    first, second = (generator.random(dtype=np.float32, out=uniform) >= error for _ in range(2))
+    first, second = (generator.random(dtype=np.float32, out=room) >= error for _ in range(2))
     votes = oracle_votes(first, second, truth=truth)
     rates = {
         "JointClass": indiv_class(joint_votes(first, second), alpha=settings.alpha).certified,
@@ -127,16 +124,10 @@ def joint_votes(first: BoolArray, second: BoolArray) -> Votes:
 
     With two classes two maps are equal exactly where the oracle is right on the same components.
     """
-    candidate = Counter(_rows(first)).most_common(1)[0][0]
-    agree = _rows(second).count(candidate)
+    packed = [np.packbits(right, axis=1) for right in (first, second)]
+    candidates, maps = (rows.view(f"V{rows.shape[1]}").ravel().tolist() for rows in packed)  # a map in bytes
+    agree = maps.count(Counter(candidates).most_common(1)[0][0])
     return Votes(np.array(0), np.array(agree), n=len(second), n0=len(first), noise=_UNUSED_NOISE)
-
-
-def _rows(right: BoolArray) -> list[bytes]:
-    """Each row as bytes, eight components in one."""
-    packed = np.packbits(right, axis=1)
-    rows: list[bytes] = packed.view(f"V{packed.shape[1]}").ravel().tolist()
-    return rows
 
 
 # Against N: components are independent, so their histogram of counts is drawn at once.
@@ -168,8 +159,7 @@ def histograms(N: int, gamma: float, *, k: int, n: int, repetitions: int, genera
 def agreement_law(error: float, n: int) -> FloatArray:
     """P(j of n draws agree with the candidate), j = 0 .. n, for a candidate from n0 = n draws.
 
-    The candidate is wrong if less than half of its draws are right, and for a
-    random truth in half of the ties.
+    The candidate is wrong if less than half of its draws are right, and for a random truth in half of the ties.
     """
     j = np.arange(n + 1)
     right = binom.pmf(j, n, 1 - error)

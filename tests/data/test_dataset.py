@@ -68,7 +68,7 @@ def test_images_and_clouds_are_not_joined(tmp_path):
         data.load(f"pets:{trees.pets(tmp_path / 'i')}"),
         data.load(f"clouds:{trees.clouds(tmp_path / 'c')}"),
     )
-    with pytest.raises(InputError, match=r"cannot be joined, for one is of the kind ImageSet and the other CloudSet"):
+    with pytest.raises(InputError, match=r"cannot be joined, for their types differ: ImageSet and CloudSet"):
         images.joined(clouds)
 
 

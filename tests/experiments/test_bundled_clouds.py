@@ -125,7 +125,7 @@ def test_the_network_that_ships_runs_and_resumes(tmp_path, monkeypatch):
     assert json.loads(first)["trials"][0]["rows"][0]["accuracy"] > 0.5
     run(SHAPES, tmp_path, "--generated", 1, "--runs", 1)
     assert (tmp_path / FILE).read_bytes() == first  # times and all: nothing was done again
-    with pytest.raises(InputError, match=r"its model is 'parts\?runs=1', this one's is 'parts\?runs=2'"):
+    with pytest.raises(InputError, match=r"its model is 'parts\?runs=1', now it is 'parts\?runs=2'"):
         run(SHAPES, tmp_path, "--generated", 1, "--runs", 2)
     shutil.rmtree(tmp_path / "runs" / "picture" / "certified")
     with pytest.raises(InputError, match="has its records but not its pictures: delete"):

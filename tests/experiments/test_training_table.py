@@ -62,7 +62,7 @@ def test_quick_run_and_again(camvid, tmp_path, monkeypatch):
             file.write_bytes(b"")  # no other image is read
     command(*arguments)
     assert (out / "results.json").read_bytes() == before
-    with pytest.raises(InputError, match="steps = 2, but now steps = 3"):
+    with pytest.raises(InputError, match="belongs to another run: its steps is 2, now it is 3"):
         command(*arguments, "--steps", 3)
 
 

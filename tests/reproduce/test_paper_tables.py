@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from typer.testing import CliRunner
 
 from segcertify import InputError
-from segcertify.cli import app
 from segcertify.data import load
 from segcertify.models import MultiScale
 from segcertify.noise import Gaussian
-from segcertify.reproduce.paper_tables import CLOUDS, IMAGES, paper_table, reproduce
+from segcertify.reproduce.paper_tables import IMAGES, paper_table, reproduce
 
 PAPER = Path(__file__).parents[3] / "shared" / "paper" / "scalable-certified-segmentation.tex"
 LABELS = {
@@ -150,37 +148,3 @@ def test_the_papers_numbers_show_for_its_data_sets(scenes, tmp_path):
     assert [row[4] for row in table.rows] == ["-0.0008", "-0.0014", "-0.0021"]
     for row in table.rows:
         assert float(row[3]) <= 0 <= float(row[7])  # Bonferroni never certifies more
-
-
-def run(*arguments, folder, monkeypatch):
-    (folder / "grey_model.py").write_text(
-        "import torch\n"
-        "def make():\n"
-        "    return lambda batch: torch.stack([0.5 - batch.mean(1), batch.mean(1) - 0.5], 1)\n"
-    )
-    monkeypatch.chdir(folder)
-    model = ["--data", "pets:pets", "--model", "python:grey_model:make", "--device", "cpu"]
-    return CliRunner().invoke(app, ["reproduce", *arguments, *model])
-
-
-def test_the_command_line_draws_figure_3(scenes, tmp_path, monkeypatch):
-    result = run("tau-sweep", folder=tmp_path, monkeypatch=monkeypatch)
-    assert result.exit_code == 0, result.output
-    folder = tmp_path / "reproduce" / "tau-sweep"
-    assert {path.name for path in folder.iterdir() if path.is_dir()} == {"base-scale0.25"}
-    assert {path.suffix for path in folder.iterdir() if path.is_file()} == {".md", ".tex", ".csv", ".png"}
-    shown = (folder / "tau-sweep.csv").read_text().splitlines()
-    assert shown[1].startswith('0.25,"sigma=0.25, n=300, tau=0.75",0.168,')
-
-
-def test_unknown_scales_are_refused(scenes, tmp_path, monkeypatch):
-    result = run("bonferroni", "--scale", "3", folder=tmp_path, monkeypatch=monkeypatch)
-    assert isinstance(result.exception, InputError)
-    assert "unknown scale '3' of bonferroni" in str(result.exception)
-
-
-def test_the_command_line_has_every_table():
-    from segcertify.cli import reproduce as commands
-
-    assert tuple(commands.IMAGES) == IMAGES
-    assert tuple(commands.CLOUDS) == CLOUDS

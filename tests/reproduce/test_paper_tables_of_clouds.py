@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 import trees
-from typer.testing import CliRunner
 
 from segcertify import Gaussian, InputError, Rotation
-from segcertify.cli import app
 from segcertify.data import load
 from segcertify.evaluation import Setting
 from segcertify.models import PointNet2
@@ -154,49 +152,3 @@ def test_a_model_that_does_not_fit_is_refused_before_any_is_evaluated(clouds, tm
     ):
         reproduce(paper_table("table2"), clouds, models=models, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def run(*arguments, monkeypatch, folder, data="shapenet:shapenet?points=16"):
-    (folder / "halves_model.py").write_text("def make():\n    return lambda batch: (batch[..., 0] > 0).long()\n")
-    trees.shapenet(folder / "shapenet")
-    monkeypatch.chdir(folder)
-    return CliRunner().invoke(app, ["reproduce", *arguments, "--data", data, "--limit", "1"])
-
-
-def test_the_command_line_draws_figure_4(tmp_path, monkeypatch):
-    models = ["--model", "0.25-normals=python:halves_model:make"]
-    result = run("tau-sweep-clouds", *models, monkeypatch=monkeypatch, folder=tmp_path)
-    assert result.exit_code == 0, result.output
-    folder = tmp_path / "reproduce" / "tau-sweep-clouds"
-    assert {path.suffix for path in folder.iterdir() if path.is_file()} == {".md", ".tex", ".csv", ".png"}
-    shown = (folder / "tau-sweep-clouds.csv").read_text().splitlines()
-    assert shown[1].startswith('0.25-normals,"sigma=0.25, n=10000, tau=0.5",0,')
-    assert "0.87" in shown[1]
-
-
-@pytest.mark.parametrize(
-    ("models", "message"),
-    [
-        (["pointnet2:x.pth"], "takes NAME=SPEC"),
-        (["pointnet2:x.pth?runs=1"], "takes NAME=SPEC"),
-        (["0.5=pointnet2:a", "0.5=pointnet2:b"], "names a model twice"),
-    ],
-)
-def test_bad_models_on_the_command_line(tmp_path, monkeypatch, models, message):
-    arguments = [part for text in models for part in ("--model", text)]
-    result = run("table2", *arguments, monkeypatch=monkeypatch, folder=tmp_path)
-    assert isinstance(result.exception, InputError)
-    assert message in str(result.exception)
-
-
-def test_the_models_say_whether_there_are_normals(tmp_path, monkeypatch):
-    arguments, data = ["--model", "0.5-normals=python:halves_model:make"], "shapenet:shapenet?normals=true"
-    result = run("rotation", *arguments, monkeypatch=monkeypatch, folder=tmp_path, data=data)
-    assert "leave normals out of 'shapenet:shapenet?normals=true'" in str(result.exception)
-
-
-def test_every_0th_cloud_is_refused(tmp_path, monkeypatch):
-    arguments = ["--model", "0.5-normals=python:halves_model:make", "--every", "0"]
-    result = run("rotation", *arguments, monkeypatch=monkeypatch, folder=tmp_path)
-    assert isinstance(result.exception, InputError)
-    assert "but got 0" in str(result.exception)

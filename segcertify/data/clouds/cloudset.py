@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,16 +41,14 @@ class CloudFile(NamedTuple):
 class CloudSet(DataSet):
     """Point clouds with ground truth, in a fixed order, each read from its file when asked for.
 
-    The whole shape is centred at its mean and scaled so that its farthest point
-    is at distance 1; then ``points`` rows are drawn with replacement. The draw
-    depends on ``seed`` and the cloud's id alone, not on the order of reading.
-    ``x`` has the columns x, y, z, with ``normals`` also nx, ny, nz as they are
-    in the file; noise goes on x, y, z only.
+    The whole shape is centred at its mean and scaled so that its farthest point is at distance 1; then
+    ``points`` rows are drawn with replacement, or all are taken (None). The draw depends on ``seed`` and the
+    cloud's id alone, not on the order of reading. ``x`` has the columns x, y, z, with ``normals`` also nx, ny,
+    nz as they are in the file; noise goes on x, y, z only.
 
-    ``codes`` give the class, or IGNORE, of each label that a file may hold; any other
-    label is an error, as is a class that is none of a cloud's category in ``categories``.
-    ``columns`` are those of the files, of ``x y z nx ny nz``, ``label`` and others, which
-    are passed over; PLY files name their own. ``points`` of None takes all as they are.
+    ``codes`` give the class, or IGNORE, of each label that a file may hold; any other label is an error, as is
+    a class that is none of a cloud's category in ``categories``. ``columns`` are those of the files: x y z nx ny
+    nz, ``label``, and others, which are passed over; PLY files name their own.
     """
 
     domain: ClassVar[Domain] = CLOUD
@@ -71,20 +68,16 @@ class CloudSet(DataSet):
         if self.points is not None:
             require_integer("points", self.points)
         require_integer("seed", self.seed, at_least=0)
-        if any(form(cloud.path) != ".ply" for cloud in self.items):
-            for name in self._wanted():
-                if self.columns.count(name) != 1:
-                    raise InputError(
-                        f"{self.name}: the column {name!r} must be there once, but the columns are "
-                        f"{' '.join(self.columns)}: say which columns the files have"
-                        + (", or leave the normals out" if name in NORMALS else "")
-                    )
-        unknown = {cloud.category for cloud in self.items if cloud.category} - set(self.categories)
-        if unknown:
+        wrong = [name for name in self._wanted() if self.columns.count(name) != 1]
+        if wrong and any(form(cloud.path) != ".ply" for cloud in self.items):
+            cure = ", or leave the normals out" if wrong[0] in NORMALS else ""
             raise InputError(
-                f"{self.name}: unknown category {sorted(unknown)[0]!r}: expected one of "
-                f"{', '.join(self.categories) or 'none'}"
+                f"{self.name}: the column {wrong[0]!r} must be there once, but the columns are "
+                f"{' '.join(self.columns)}: say which columns the files have{cure}"
             )
+        if others := {cloud.category for cloud in self.items if cloud.category} - set(self.categories):
+            known = ", ".join(self.categories) or "none"
+            raise InputError(f"{self.name}: unknown category {min(others)!r}: expected one of {known}")
 
     def __getitem__(self, index: int) -> Scene:
         """Read one scene."""
@@ -103,49 +96,41 @@ class CloudSet(DataSet):
 
     def _shape(self, cloud: CloudFile) -> tuple[FloatArray, Target]:
         """The whole shape, at the origin and of radius 1, and its points' classes, IGNORE where there is none."""
-        table = read_points(cloud.path, self.columns, self._wanted())
-        target = _classes(cloud.path, table[:, -1], self._codes_of(cloud.category), category=cloud.category)
-        return _at_unit_radius(cloud.path, table[:, :-1]), target
+        _, path, category = cloud
+        own = {IGNORE, *self.categories.get(category, range(len(self.classes)))}
+        codes = {value: code for value, code in self.codes.items() if code in own}
+        table = read_points(path, self.columns, self._wanted())
+        return _at_unit_radius(path, table[:, :-1]), _classes(path, table[:, -1], codes, category=category)
 
     def _wanted(self) -> tuple[str, ...]:
         return (*XYZ, *(NORMALS if self.normals else ()), self.label)
-
-    def _codes_of(self, category: str) -> Mapping[int, int]:
-        """The labels that a cloud of a category may hold."""
-        if not category:
-            return self.codes
-        own = {IGNORE, *self.categories[category]}
-        return {value: code for value, code in self.codes.items() if code in own}
 
     def _details(self) -> str:
         return f", {self.points or 'all'} points{' with normals' if self.normals else ''}"
 
 
 def read_cloud(
-    path: str | os.PathLike[str], codes: Mapping[int, int] | None, *, category: str = "", normals: bool | None = None
+    path: Path, codes: Mapping[int, int] | None, *, category: str = "", normals: bool | None = None
 ) -> tuple[npt.NDArray[np.float32], Target | None]:
     """One cloud from its file, with all its points, as a `CloudSet` makes it: x, and the target where there are labels.
 
-    The columns (in PLY files the properties) are those of one of ``LAYOUTS``:
-    x y z, then normals, labels, both or none. ``codes`` and ``category`` are as of a
-    `CloudSet`; the target is IGNORE where there is no ground truth. Without ``codes``
-    labels are passed over. ``normals`` says whether ``x`` has them: None is as in the
+    The columns (in PLY files the properties) are those of one of ``LAYOUTS``: x y z, then normals, labels, both
+    or none. ``codes`` and ``category`` are as of a `CloudSet`; the target is IGNORE where there is no ground
+    truth. Without ``codes`` labels are passed over. ``normals`` says whether ``x`` has them: None is as in the
     file, and True is an error where the file has none.
     """
-    path = Path(path)
     columns = layout_of(path, LAYOUTS)
     if normals and not set(NORMALS) <= set(columns):
         raise InputError(
             f"{path} has the columns {' '.join(columns)}, but normals are needed: "
             "add nx ny nz, or use a model without normals"
         )
-    wanted = [name for name in columns if name not in NORMALS or normals is not False]
-    if codes is None or LABEL not in columns:
-        x = read_points(path, columns, [name for name in wanted if name != LABEL])
-        return _at_unit_radius(path, x).astype(np.float32), None
-    table = read_points(path, columns, wanted)
-    target = _classes(path, table[:, -1], codes, category=category)
-    return _at_unit_radius(path, table[:, :-1]).astype(np.float32), target
+    left_out = {*(NORMALS if normals is False else ()), *((LABEL,) if codes is None else ())}
+    wanted = [name for name in columns if name not in left_out]
+    table, target = read_points(path, columns, wanted), None
+    if codes is not None and LABEL in wanted:
+        table, target = table[:, :-1], _classes(path, table[:, -1], codes, category=category)
+    return _at_unit_radius(path, table).astype(np.float32), target
 
 
 def _classes(path: Path, labels: FloatArray, codes: Mapping[int, int], *, category: str) -> Target:

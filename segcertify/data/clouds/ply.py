@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -40,8 +41,19 @@ def read_ply(path: Path, names: Sequence[str]) -> FloatArray:
             f"{path}: no vertex property {missing[0]!r}, only {', '.join(header.properties) or 'none'}: "
             "add it, or say what it is called"
         )
-    read = _text if header.format == "ascii" else _binary
-    return read(path, content[header.size :], header, names)
+    body, count, columns = content[header.size :], header.vertices, list(header.properties)
+    if header.format == "ascii":
+        lines = body.decode("latin-1").split("\n")[:count]
+        table = parse_lines(lines, columns, path=path, first=header.lines + 1)
+        if len(table) < count:
+            raise InputError(f"{path} promises {count} vertices, but holds {len(table)} lines of them: is it cut?")
+        return table[:, [columns.index(name) for name in names]]
+    kind = np.dtype([(name, _FORMATS[header.format] + code) for name, code in header.properties.items()])
+    if len(body) < count * kind.itemsize:
+        promised = f"{count} vertices of {kind.itemsize} bytes each"
+        raise InputError(f"{path} promises {promised}, but holds {len(body)} bytes: is it cut?")
+    vertices = np.frombuffer(body, kind, count)
+    return np.stack([vertices[name].astype(np.float64) for name in names], axis=1)
 
 
 def ply_properties(path: Path) -> tuple[str, ...]:
@@ -49,33 +61,15 @@ def ply_properties(path: Path) -> tuple[str, ...]:
     return tuple(_header(path, path.read_bytes()).properties)
 
 
-def _text(path: Path, body: bytes, header: _Header, names: Sequence[str]) -> FloatArray:
-    lines = body.decode("latin-1").split("\n")[: header.vertices]
-    columns = list(header.properties)
-    table = parse_lines(lines, columns, path=path, first=header.lines + 1)
-    if len(table) < header.vertices:
-        raise InputError(
-            f"{path} promises {header.vertices} vertices, but holds {len(table)} lines of them: is it cut?"
-        )
-    return table[:, [columns.index(name) for name in names]]
-
-
-def _binary(path: Path, body: bytes, header: _Header, names: Sequence[str]) -> FloatArray:
-    order = _FORMATS[header.format]
-    kind = np.dtype([(name, order + code) for name, code in header.properties.items()])
-    if len(body) < header.vertices * kind.itemsize:
-        raise InputError(
-            f"{path} promises {header.vertices} vertices of {kind.itemsize} bytes each, but holds {len(body)} bytes: "
-            "is it cut?"
-        )
-    vertices = np.frombuffer(body, kind, header.vertices)
-    return np.stack([vertices[name].astype(np.float64) for name in names], axis=1)
-
-
 def _header(path: Path, content: bytes) -> _Header:
     """The header, whose first element must be the vertices, without lists."""
+    if content.partition(b"\n")[0].strip() != b"ply":
+        raise InputError(f"{path} is not a PLY file: its first line must be 'ply'")
+    end = re.search(rb"^[ \t]*end_header[ \t\r]*\n", content, re.MULTILINE)
+    if end is None:
+        raise InputError(f"{path}: its header does not end, for there is no line 'end_header': is the file cut?")
     form, vertices, properties, elements = "", 0, dict[str, str](), list[str]()
-    lines, size = _lines(path, content)
+    lines = content[: end.start()].decode("latin-1").split("\n")
     for number, line in enumerate(lines, 1):
         match line.split():
             case ["format", name, _] if name in _FORMATS and not form:
@@ -88,35 +82,18 @@ def _header(path: Path, content: bytes) -> _Header:
                 if name in properties:
                     raise InputError(f"{path}, line {number}: a second property {name!r}: rename one of them")
                 properties[name] = code
-            case ["property", *_] if elements:
-                pass  # of an element that is not read
             case [] | ["ply"] | ["comment" | "obj_info", *_]:
                 pass
+            case ["property", *_] if elements:
+                pass  # of an element that is not read
             case _:
-                raise InputError(f"{path}, line {number}: {line[:60]!r} is no line of a PLY header: correct it")
+                raise InputError(f"{path}, line {number}: {line.strip()[:60]!r} is no line of a PLY header: correct it")
     if not form:
         raise InputError(f"{path} does not say its format: add, for example, 'format ascii 1.0' to its header")
     if not elements or elements[0] != "vertex":
         found = f"the element {elements[0]!r}" if elements else "no element"
         raise InputError(f"{path} starts with {found}, but 'vertex' must come first: write its vertices first")
-    return _Header(form, vertices, properties, len(lines) + 1, size)
-
-
-def _lines(path: Path, content: bytes) -> tuple[list[str], int]:
-    """The header's lines without the last, which is ``end_header``, and how many bytes it takes."""
-    lines: list[str] = []
-    start = 0
-    while True:
-        end = content.find(b"\n", start)
-        line = content[start : end if end >= 0 else None].decode("latin-1").strip()
-        if not lines and line != "ply":
-            raise InputError(f"{path} is not a PLY file: its first line must be 'ply'")
-        if end < 0:
-            raise InputError(f"{path}: its header does not end, for there is no line 'end_header': is the file cut?")
-        start = end + 1
-        if line == "end_header":
-            return lines, start
-        lines.append(line)
+    return _Header(form, vertices, properties, len(lines), end.end())
 
 
 def _property(path: Path, line: int, rest: Sequence[str]) -> tuple[str, str]:

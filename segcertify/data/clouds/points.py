@@ -57,10 +57,8 @@ def layout_of(path: Path, layouts: Sequence[tuple[str, ...]]) -> tuple[str, ...]
         fitting = [layout for layout in layouts if len(layout) == count]
         found = f"{count} column{'s' * (count != 1)}"
     if not fitting:
-        forms = ", ".join(f"{len(layout)} ({' '.join(layout)})" for layout in layouts)
-        raise InputError(
-            f"{path} has {found}, but a cloud has {forms}: write one of these, in text with spaces between"
-        )
+        ways = ", ".join(f"{len(layout)} ({' '.join(layout)})" for layout in layouts)
+        raise InputError(f"{path} has {found}, but a cloud has {ways}: write one of these, in text with spaces between")
     return max(fitting, key=len)
 
 

@@ -36,6 +36,14 @@ class ImageSet(DataSet):
         super().__post_init__()
         require_codes(self.name, self.codes, len(self.classes))
 
+    @classmethod
+    def of_colours(
+        cls, name: str, colours: Mapping[str, tuple[int, int, int]], items: tuple[ImageFiles, ...], *, ignore: int
+    ) -> Self:
+        """Images whose label values 0, 1, ... are the classes that have these colours; the value ``ignore`` is none."""
+        codes = {value: value for value in range(len(colours))} | {ignore: IGNORE}
+        return cls(name, tuple(colours), np.array([*colours.values()], np.uint8), items, codes)
+
     def __getitem__(self, index: int) -> Scene:
         """Read one scene."""
         pair = self.items[index]

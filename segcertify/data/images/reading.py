@@ -7,11 +7,12 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
+from PIL.Image import Transpose
 
 from segcertify.data.files import find_files, require_file
 from segcertify.data.images.resize import Resize, Size
@@ -21,18 +22,11 @@ from segcertify.errors import InputError
 _GREY_STEP = {"L;2": 85, "L;4": 17}
 """Pillow stretches greys of 2 and 4 bits to 0 .. 255; a label must not be stretched."""
 
-TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-"""What EXIF's orientations ask for."""
-
-SIDEWAYS = tuple(TURNS[number] for number in (5, 6, 7, 8))
+_UPRIGHT = {
+    2: Transpose.FLIP_LEFT_RIGHT, 3: Transpose.ROTATE_180, 4: Transpose.FLIP_TOP_BOTTOM, 5: Transpose.TRANSPOSE,
+    6: Transpose.ROTATE_270, 7: Transpose.TRANSVERSE, 8: Transpose.ROTATE_90,
+}  # fmt: skip
+"""What brings a photograph of each EXIF orientation upright; from 5 on its sides change places."""
 
 
 class ImageFiles(NamedTuple):
@@ -43,21 +37,19 @@ class ImageFiles(NamedTuple):
     label: Path
 
 
-def read_image(
-    path: str | os.PathLike[str], *, resize: Resize | None = None, upright: bool = False
-) -> npt.NDArray[np.float32]:
+def read_image(path: Path, *, resize: Resize | None = None, upright: bool = False) -> npt.NDArray[np.float32]:
     """An image as RGB (3, height, width) in [0, 1], resized if asked.
 
     ``upright`` turns a photograph as its camera says (EXIF). Label images belong to the pixels as they are stored.
     """
-    with _opened(Path(path)) as image:
+    with _opened(path) as image:
         if image.mode.startswith(("I", "F")):
             raise InputError(
                 f"{path} has more than 8 bits a channel (mode {image.mode!r}): save it as an 8-bit image, "
                 "or as a .npy array of floats in [0, 1]"
             )
-        turn = _turn(image) if upright else None
-        rgb = (image if turn is None else image.transpose(turn)).convert("RGB")
+        change = _UPRIGHT.get(_orientation(image)) if upright else None
+        rgb = (image if change is None else image.transpose(change)).convert("RGB")
         pixels = np.asarray(rgb if resize is None else resize.image(rgb), np.float32)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1) / np.float32(255))
 
@@ -86,26 +78,21 @@ def read_target(path: Path, codes: Mapping[int, int], *, image: Path, size: tupl
     return decode(raw, codes, where=lambda pixel: f"{path}, pixel {divmod(pixel, size[1])},")
 
 
-def image_size(path: str | os.PathLike[str], *, upright: bool = False) -> Size:
+def image_size(path: Path, *, upright: bool = False) -> Size:
     """Height and width from an image's header; its pixels are not read."""
-    with _opened(Path(path)) as image:
-        sideways = upright and _turn(image) in SIDEWAYS
+    with _opened(path) as image:
+        sideways = upright and _orientation(image) in range(5, 9)
         return (image.width, image.height) if sideways else (image.height, image.width)
 
 
-def _turn(image: Image.Image) -> Image.Transpose | None:
-    """What brings a photograph upright, as its camera says (EXIF)."""
-    return TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+def _orientation(image: Image.Image) -> Any:
+    return image.getexif().get(ExifTags.Base.Orientation)
 
 
 def pair_files(
-    images: Path,
-    labels: Path,
-    *,
-    image_suffix: str | Sequence[str],
-    label_suffix: str,
+    images: Path, labels: Path, *, image_suffix: str | Sequence[str] = (".jpg", ".png"), label_suffix: str = ".png",
     ids: Sequence[str] | None = None,
-) -> tuple[ImageFiles, ...]:
+) -> tuple[ImageFiles, ...]:  # fmt: skip
     """Every image with its label: ``images/ID + image_suffix`` and ``labels/ID + label_suffix``, sorted by ID.
 
     Subfolders are part of the ID; hidden files are passed over. Without ``ids``
@@ -146,7 +133,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise
     except UnidentifiedImageError:
         raise InputError(
-            f"{path} is not an image that Pillow can read (arrays are .npy files, clouds .txt or .ply)"
+            f"{path} is not an image that Pillow can read (arrays are .npy, clouds .txt or .ply)"
         ) from None
     except (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError) as error:
         raise InputError(f"{path} cannot be read ({error}): is it truncated?") from None

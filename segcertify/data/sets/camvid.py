@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-
-import numpy as np
 
 from segcertify.data.files import split_folder
 from segcertify.data.images.imageset import ImageSet
 from segcertify.data.images.reading import pair_files
-from segcertify.data.label_codes import IGNORE
 
 COLOURS = {
     "sky": (128, 128, 128), "building": (128, 0, 0), "pole": (192, 192, 128), "road": (128, 64, 128),
@@ -20,7 +16,7 @@ COLOURS = {
 """The classes in the order of the label values 0 .. 10, with CamVid's own colours."""
 
 
-def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
+def load(root: Path, split: str | None = None) -> ImageSet:
     """CamVid, split ``val`` by default: ``root/SPLIT/images/NAME.jpg`` and ``root/SPLIT/labels/NAME.png``.
 
     Label values 0 .. 10 are the classes, 11 is ignored. A name starts with its
@@ -28,11 +24,6 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
     for training split by drive, with ``.only("0006R0*")`` and ``.without("0006R0*")``.
     """
     split = split or "val"
-    folder = split_folder(Path(root).expanduser(), split)
-    return ImageSet(
-        name=f"camvid/{split}",
-        classes=tuple(COLOURS),
-        colours=np.array(list(COLOURS.values()), np.uint8),
-        items=pair_files(folder / "images", folder / "labels", image_suffix=(".jpg", ".png"), label_suffix=".png"),
-        codes={len(COLOURS): IGNORE} | {value: value for value in range(len(COLOURS))},
-    )
+    folder = split_folder(root, split)
+    pairs = pair_files(folder / "images", folder / "labels")
+    return ImageSet.of_colours(f"camvid/{split}", COLOURS, pairs, ignore=len(COLOURS))

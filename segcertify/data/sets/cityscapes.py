@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -25,31 +24,21 @@ _LABELS = {
 _LARGEST_ID = 33
 
 
-def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
+def load(root: Path, split: str | None = None) -> ImageSet:
     """Cityscapes from the official folders, split ``val`` (500 images) by default.
 
     ``root/leftImg8bit/SPLIT/CITY/*_leftImg8bit.png`` are the images and
-    ``root/gtFine/SPLIT/CITY/*_gtFine_labelIds.png`` the labels. Labels that are
-    not evaluated are ignored; a value that is no Cityscapes id is an error
-    (``*_labelTrainIds.png`` under a wrong name would be one). Images are in the
-    order of their names, which is the order of the list that the paper's code
-    reads: ``.every(5)`` gives the paper's 100 images [Fischer2021, app. A]. The
-    paper says "test set"; the test labels are not public, and 500 / 5 = 100 fits ``val``.
+    ``root/gtFine/SPLIT/CITY/*_gtFine_labelIds.png`` the labels. Labels that are not evaluated are ignored; a value
+    that is no Cityscapes id is an error (``*_labelTrainIds.png`` under a wrong name would be one). Images are in the
+    order of their names, as in the list that the paper's code reads: ``.every(5)`` gives the paper's 100 images
+    [Fischer2021, app. A]. The paper says "test set"; the test labels are not public, and 500 / 5 = 100 fits ``val``.
     """
-    root, split = Path(root).expanduser(), split or "val"
+    split = split or "val"
     if split == "test":
         raise InputError("the labels of Cityscapes' test split are not public: use split='val' or 'train'")
-    pairs = pair_files(
-        split_folder(root / "leftImg8bit", split),
-        root / "gtFine" / split,
-        image_suffix="_leftImg8bit.png",
-        label_suffix="_gtFine_labelIds.png",
-    )
-    classes = {value: train_id for train_id, (value, _) in enumerate(_LABELS.values())}
-    return ImageSet(
-        name=f"cityscapes/{split}",
-        classes=tuple(_LABELS),
-        colours=np.array([colour for _, colour in _LABELS.values()], np.uint8),
-        items=tuple(p._replace(id=Path(p.id).name) for p in pairs),  # a name starts with its city
-        codes={value: classes.get(value, IGNORE) for value in range(_LARGEST_ID + 1)},
-    )
+    images, labels = split_folder(root / "leftImg8bit", split), root / "gtFine" / split
+    pairs = pair_files(images, labels, image_suffix="_leftImg8bit.png", label_suffix="_gtFine_labelIds.png")
+    items = tuple(pair._replace(id=Path(pair.id).name) for pair in pairs)  # a name starts with its city
+    ids, colours = zip(*_LABELS.values(), strict=True)
+    codes = dict.fromkeys(range(_LARGEST_ID + 1), IGNORE) | {value: train_id for train_id, value in enumerate(ids)}
+    return ImageSet(f"cityscapes/{split}", tuple(_LABELS), np.array(colours, np.uint8), items, codes)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from segcertify.data.clouds.cloudset import POINTS, XYZ, CloudFile, CloudSet, name_suffix
+from segcertify.data.clouds.cloudset import LABEL, POINTS, XYZ, CloudFile, CloudSet, name_suffix
 from segcertify.data.files import find_files
 from segcertify.data.label_codes import IGNORE
 from segcertify.data.sets.dataset_toml import DatasetToml
 from segcertify.errors import InputError
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 
-_KEYS = (
-    "name", "clouds", "suffix", "columns", "label", "classes", "colours", "ignore", "label_map", "categories",
-)  # fmt: skip
+_KEYS = ("clouds", "suffix", "columns", "label", "categories")
 
 
-def load(
-    root: str | os.PathLike[str], split: str | None = None, *, normals: bool = False, points: int | None = POINTS
-) -> CloudSet:
+def load(root: Path, split: str | None = None, *, normals: bool = False, points: int | None = POINTS) -> CloudSet:
     """The data set that ``root/dataset.toml`` describes; only ``classes`` is required::
 
         name = "my clouds"                     # by default the folder's name
@@ -41,47 +36,35 @@ def load(
         chairs = "Chair"
         tables = "Table"
 
-    A text file (every suffix but ``.npy`` and ``.ply``) has the columns' numbers
-    in each line, with spaces between; a ``.npy`` file is an array (points,
-    columns); a PLY file, text or binary, names the properties of its vertices.
-    Other columns and properties than x, y, z, the normals and the label are
-    passed over. Each cloud is pre-processed as `CloudSet` says. With categories
-    every cloud must lie in one of the subfolders. Where the classes are ShapeNet's
-    50 parts (``segcertify.metrics.shapenet.PART_NAMES``) and the category is one of its 16, only
-    that category's parts may occur; else a category may have any of the classes.
+    A text file (every suffix but ``.npy`` and ``.ply``) has the columns' numbers in each line, with spaces between; a
+    ``.npy`` file is an array (points, columns); a PLY file, text or binary, names the properties of its vertices.
+    Other columns and properties than x, y, z, the normals and the label are passed over. Each cloud is pre-processed
+    as `CloudSet` says. With categories every cloud must lie in one of the subfolders. Where the classes are
+    ShapeNet's 50 parts (``segcertify.metrics.shapenet.PART_NAMES``) and the category is one of its 16, only that
+    category's parts may occur; else a category may have any of the classes.
     """
-    toml = DatasetToml(Path(root).expanduser(), _KEYS, see="segcertify.data.sets.cloud_folder")
-    classes = toml.classes()
+    toml = DatasetToml(root, _KEYS, see="segcertify.data.sets.cloud_folder")
     name, (folder,) = toml.folders(split, "clouds")
-    categories = _categories(toml)
+    categories, own = _categories(toml), CATEGORIES if toml.classes == PART_NAMES else {}
     return CloudSet(
-        name=f"{name}{name_suffix(points=points, normals=normals)}",
-        classes=classes,
-        colours=toml.colours(len(classes)),
-        items=_clouds(folder, toml.texts("suffix", [".txt", ".npy", ".ply"]), categories),
-        codes=toml.codes(classes, smallest=IGNORE),
-        columns=toml.texts("columns", [*XYZ, "label"]),
-        categories={category: _parts(category, classes) for category in categories.values()},
-        label=toml.text("label", "label"),
-        normals=normals,
-        points=points,
-    )
+        f"{name}{name_suffix(points=points, normals=normals)}", toml.classes, toml.colours(),
+        _clouds(folder, toml.texts("suffix", [".txt", ".npy", ".ply"]), categories),
+        codes=toml.codes(smallest=IGNORE), columns=toml.texts("columns", [*XYZ, LABEL]),
+        categories={category: own.get(category, tuple(range(len(toml.classes)))) for category in categories.values()},
+        label=toml.text("label", LABEL), normals=normals, points=points,
+    )  # fmt: skip
 
 
 def _categories(toml: DatasetToml) -> dict[str, str]:
     """The category of each subfolder."""
-    for folder, category in toml.table("categories").items():
+    categories = toml.table("categories")
+    for folder, category in categories.items():
         if not isinstance(category, str) or not category:
             raise InputError(
                 f'{toml.path}: categories takes a subfolder and a name, such as chairs = "Chair", '
                 f"but has {folder} = {category!r}"
             )
-    return toml.table("categories")
-
-
-def _parts(category: str, classes: tuple[str, ...]) -> tuple[int, ...]:
-    """The classes that clouds of a category may have."""
-    return CATEGORIES[category] if classes == PART_NAMES and category in CATEGORIES else tuple(range(len(classes)))
+    return categories
 
 
 def _clouds(folder: Path, suffixes: tuple[str, ...], categories: Mapping[str, str]) -> tuple[CloudFile, ...]:

@@ -17,7 +17,7 @@ _LARGEST = 65535
 
 
 class DatasetToml:
-    """The entries of ``root/dataset.toml``, known ones only; ``classes`` must be among them."""
+    """The entries of ``root/dataset.toml``: those of every data set, of which ``classes`` is required, and ``keys``."""
 
     def __init__(self, root: Path, keys: Sequence[str], *, see: str) -> None:
         self.root, self.path = root, root / "dataset.toml"
@@ -27,12 +27,14 @@ class DatasetToml:
             self.entries = tomllib.loads(self.path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{self.path} is not TOML ({error}): correct it") from None
-        if unknown := sorted(set(self.entries) - set(keys)):
-            raise InputError(f"{self.path} has an unknown entry {unknown[0]!r}: use {', '.join(keys)}")
+        known = ("name", *keys, "classes", "colours", "ignore", "label_map")
+        if unknown := sorted(set(self.entries) - set(known)):
+            raise InputError(f"{self.path} has an unknown entry {unknown[0]!r}: use {', '.join(known)}")
         if "classes" not in self.entries:
-            raise InputError(
-                f'{self.path} lacks the entry \'classes\': add, for example, classes = ["background", "road"]'
-            )
+            raise InputError(f"{self.path} lacks the entry 'classes': add, for example, classes = ['wall', 'road']")
+        self.classes = self.texts("classes")
+        if len(set(self.classes)) < len(self.classes):
+            raise InputError(f"{self.path}: classes must be different, but got {list(self.classes)}")
 
     def text(self, key: str, default: str) -> str:
         """An entry that is a string."""
@@ -56,31 +58,22 @@ class DatasetToml:
             raise InputError(f"{self.path}: {key} must be a whole number in {smallest} .. {largest}, but got {value!r}")
         return value
 
-    def classes(self) -> tuple[str, ...]:
-        """The names of the classes."""
-        classes = self.texts("classes")
-        if len(set(classes)) < len(classes):
-            raise InputError(f"{self.path}: classes must be different, but got {list(classes)}")
-        return classes
-
     def folders(self, split: str | None, *keys: str) -> tuple[str, list[Path]]:
         """The data set's name, with its split if it has several, and the folders of some entries."""
         texts = [self.text(key, key) for key in keys]
         divided = any("{split}" in text for text in texts)
         if split and not divided:
-            raise InputError(
-                f'{self.path} knows no splits, but got split={split!r}: write {keys[0]} = "{{split}}/{keys[0]}"'
-            )
-        split = split or "val"
-        name = self.text("name", self.root.resolve().name)
+            cure = f'write {keys[0]} = "{{split}}/{keys[0]}"'
+            raise InputError(f"{self.path} knows no splits, but got split={split!r}: {cure}")
+        split, name = split or "val", self.text("name", self.root.resolve().name)
         folders = [self.root / text.replace("{split}", split) for text in texts]
         return f"{name}/{split}" if divided else name, folders
 
-    def codes(self, classes: Sequence[str], *, smallest: int = 0) -> dict[int, int]:
+    def codes(self, *, smallest: int = 0) -> dict[int, int]:
         """What each label value stands for, by the entries ``label_map`` and ``ignore``."""
-        listed = self.table("label_map")
+        classes = self.classes
         codes = {} if "label_map" in self.entries else {value: value for value in range(len(classes))}
-        for key, name in listed.items():
+        for key, name in self.table("label_map").items():
             if not key.isdecimal() or name not in classes:
                 raise InputError(
                     f"{self.path}: label_map takes a label value and one of the classes {', '.join(classes)}, "
@@ -97,9 +90,9 @@ class DatasetToml:
             codes[value] = IGNORE
         return codes
 
-    def colours(self, count: int) -> Bytes:
+    def colours(self) -> Bytes:
         """A colour per class, by the entry ``colours``."""
-        listed = self.entries.get("colours")
+        listed, count = self.entries.get("colours"), len(self.classes)
         if listed is None:
             return voc_colours(count)
         if not isinstance(listed, list) or len(listed) != count:

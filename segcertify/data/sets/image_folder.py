@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from segcertify.data.images.imageset import ImageSet
@@ -11,12 +10,10 @@ from segcertify.data.images.resize import Size
 from segcertify.data.sets.dataset_toml import DatasetToml
 from segcertify.errors import InputError
 
-_KEYS = (
-    "name", "images", "labels", "image_suffix", "label_suffix", "classes", "colours", "ignore", "resize", "label_map",
-)  # fmt: skip
+_KEYS = ("images", "labels", "image_suffix", "label_suffix", "resize")
 
 
-def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
+def load(root: Path, split: str | None = None) -> ImageSet:
     """The data set that ``root/dataset.toml`` describes; only ``classes`` is required::
 
         name = "my pictures"                   # by default the folder's name
@@ -36,22 +33,11 @@ def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
     Every image needs a label of its size, every label an image, and a label
     value that is neither a class nor ignored is an error.
     """
-    toml = DatasetToml(Path(root).expanduser(), _KEYS, see="segcertify.data.sets.image_folder")
-    classes = toml.classes()
+    toml = DatasetToml(root, _KEYS, see="segcertify.data.sets.image_folder")
     name, (images, labels) = toml.folders(split, "images", "labels")
-    return ImageSet(
-        name=name,
-        classes=classes,
-        colours=toml.colours(len(classes)),
-        items=pair_files(
-            images,
-            labels,
-            image_suffix=toml.texts("image_suffix", [".jpg", ".jpeg", ".png"]),
-            label_suffix=toml.text("label_suffix", ".png"),
-        ),
-        codes=toml.codes(classes),
-        resize=_size(toml),
-    )
+    suffixes = toml.texts("image_suffix", [".jpg", ".jpeg", ".png"])
+    pairs = pair_files(images, labels, image_suffix=suffixes, label_suffix=toml.text("label_suffix", ".png"))
+    return ImageSet(name, toml.classes, toml.colours(), pairs, toml.codes(), resize=_size(toml))
 
 
 def _size(toml: DatasetToml) -> Size | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from segcertify.data.files import first_folder
@@ -22,41 +21,26 @@ CLASSES = (
 )  # fmt: skip
 """The classes in the order of the label values 1 .. 59, which is alphabetical."""
 
-SIZE = (480, 480)
 
-
-def load(root: str | os.PathLike[str], split: str | None = None) -> ImageSet:
+def load(root: Path, split: str | None = None) -> ImageSet:
     """Pascal Context, split ``val`` (5,105 images) by default, everything resized to 480 x 480 as in the paper.
 
     ``root`` is the folder that holds ``VOCdevkit/VOC2010``, or one of these two.
-    There lie ``JPEGImages/ID.jpg``, ``SegmentationClassContext/ID.png`` (made by
-    mmsegmentation's converter: 0 is background, 1 .. 59 the classes, the numbers
-    that public HRNet models are trained on) and
-    ``ImageSets/SegmentationContext/{train,val}.txt``, a list of IDs. Background
-    is ignored, as is 255.
+    There lie ``JPEGImages/ID.jpg``, ``SegmentationClassContext/ID.png`` (made by mmsegmentation's
+    converter: 0 is background, 1 .. 59 the classes, the numbers that public HRNet models are trained on)
+    and ``ImageSets/SegmentationContext/{train,val}.txt``, a list of IDs. Background is ignored, as is 255.
 
-    ``.every(51).limit(100)`` gives 100 images as in the paper [Fischer2021, app. A];
-    without the limit there are 101. The paper resized with OpenCV, which picks
-    slightly different pixels than Pillow.
+    ``.every(51).limit(100)`` gives 100 images as in the paper [Fischer2021, app. A]; without the limit there are 101.
+    The paper resized with OpenCV, which picks slightly different pixels than Pillow.
     """
-    root, split = Path(root).expanduser(), split or "val"
+    split = split or "val"
     folders = [root / "VOCdevkit" / "VOC2010", root / "VOC2010", root]
     folder = first_folder(folders, "JPEGImages", cure="give the folder that holds VOCdevkit")
-    pairs = pair_files(
-        folder / "JPEGImages",
-        folder / "SegmentationClassContext",
-        image_suffix=".jpg",
-        label_suffix=".png",
-        ids=_listed(folder / "ImageSets" / "SegmentationContext", split),
-    )
-    return ImageSet(
-        name=f"pascal-context/{split}",
-        classes=CLASSES,
-        colours=voc_colours(len(CLASSES) + 1)[1:],
-        items=pairs,
-        codes={0: IGNORE, 255: IGNORE} | {value + 1: value for value in range(len(CLASSES))},
-        resize=SIZE,
-    )
+    ids = _listed(folder / "ImageSets" / "SegmentationContext", split)
+    pairs = pair_files(folder / "JPEGImages", folder / "SegmentationClassContext", image_suffix=".jpg", ids=ids)
+    colours = voc_colours(len(CLASSES) + 1)[1:]
+    codes = {0: IGNORE, 255: IGNORE} | {value + 1: value for value in range(len(CLASSES))}
+    return ImageSet(f"pascal-context/{split}", CLASSES, colours, pairs, codes, resize=(480, 480))
 
 
 def _listed(lists: Path, split: str) -> list[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from segcertify.data.clouds.cloudset import NORMALS, POINTS, XYZ, CloudFile, CloudSet, name_suffix
+from segcertify.data.clouds.cloudset import LABEL, NORMALS, POINTS, XYZ, CloudFile, CloudSet, name_suffix
 from segcertify.data.files import first_folder
 from segcertify.errors import InputError, unknown
 from segcertify.figures.palette import part_colours
@@ -21,59 +20,45 @@ _SYNSETS = "synsetoffset2category.txt"
 
 
 def load(
-    root: str | os.PathLike[str],
-    split: str | None = None,
-    *,
-    category: Sequence[str] = (),
-    normals: bool = False,
-    points: int | None = POINTS,
-    available: bool = False,
-) -> CloudSet:
+    root: Path, split: str | None = None, *, category: Sequence[str] = (), normals: bool = False,
+    points: int | None = POINTS, available: bool = False,
+) -> CloudSet:  # fmt: skip
     """ShapeNet-Part from the original folders, split ``test`` (2,874 shapes) by default.
 
-    ``root`` is ``shapenetcore_partanno_segmentation_benchmark_v0_normal`` or the
-    folder that holds it. There lie ``synsetoffset2category.txt``,
-    ``train_test_split/shuffled_{train,val,test}_file_list.json`` and
-    ``SYNSET/ID.txt``, with x y z nx ny nz part in each line. Splits are ``train``,
-    ``val``, ``test`` and ``trainval``; ``category`` takes some of the 16
-    categories, ``points`` how many points are drawn (`CloudSet`; None is all). A
-    listed shape that is absent is an error, unless ``available`` takes those that are there.
+    ``root`` is ``shapenetcore_partanno_segmentation_benchmark_v0_normal`` or the folder that holds it. There lie
+    ``synsetoffset2category.txt``, ``train_test_split/shuffled_{train,val,test}_file_list.json`` and
+    ``SYNSET/ID.txt``, with x y z nx ny nz part in each line. Splits are ``train``, ``val``, ``test`` and
+    ``trainval``; ``category`` takes some of the 16 categories, ``points`` how many points are drawn (`CloudSet`).
+    A listed shape that is absent is an error, unless ``available`` takes those that are there.
 
-    A shape's id is ``Airplane/ID``. The order is by category and then by name, as
-    in the code that the paper uses: ``.every(28).limit(100)`` gives 100 shapes
-    [Fischer2021, app. A]; without the limit there are 103.
+    A shape's id is ``Airplane/ID``. The order is by category and then by name, as in the code that the paper
+    uses: ``.every(28).limit(100)`` gives 100 shapes [Fischer2021, app. A]; without the limit there are 103.
     """
-    root, split = Path(root).expanduser(), split or "test"
-    cure = f"give the folder {FOLDER}, or the one that holds it"
-    folder = first_folder([root, root / FOLDER], _SYNSETS, cure=cure)
+    split = split or "test"
+    folders, cure = [root, root / FOLDER], f"give the folder {FOLDER}, or the one that holds it"
+    folder = first_folder(folders, _SYNSETS, cure=cure)
     if split not in SPLITS:
         raise InputError(f"no split {split!r} in shapenet: use {', '.join(SPLITS)}")
-    _require_categories(category)
+    require_categories(category)
     synsets = _synsets(folder / _SYNSETS)
-    clouds = sorted(cloud for part in SPLITS[split] for cloud in _listed(folder, part, synsets))
-    clouds = [cloud for cloud in clouds if not category or cloud.category in category]
+    listed = sorted(cloud for part in SPLITS[split] for cloud in _listed(folder, part, synsets))
+    clouds = [cloud for cloud in listed if not category or cloud.category in category]
     name = f"{split} {','.join(category)}" if category else split
     if not clouds:
         raise InputError(f"{folder} lists no shapes of {name}: check the split and the category")
     return CloudSet(
-        name=f"shapenet/{name}{name_suffix(points=points, normals=normals)}",
-        classes=PART_NAMES,
-        colours=part_colours(CATEGORIES.values()),
-        items=_present(clouds, split, available=available),
-        codes={part: part for part in range(len(PART_NAMES))},
-        columns=(*XYZ, *NORMALS, "label"),
-        categories=CATEGORIES,
-        normals=normals,
-        points=points,
-    )
+        f"shapenet/{name}{name_suffix(points=points, normals=normals)}", PART_NAMES, part_colours(CATEGORIES.values()),
+        _present(clouds, split, available=available), codes={part: part for part in range(len(PART_NAMES))},
+        columns=(*XYZ, *NORMALS, LABEL), categories=CATEGORIES, normals=normals, points=points,
+    )  # fmt: skip
 
 
-def _require_categories(category: Sequence[str]) -> None:
+def require_categories(category: Sequence[str]) -> None:
+    """Refuse a name that is none of the 16 categories."""
     if isinstance(category, str):
         raise InputError(f"category must be a sequence of names such as [{category!r}], but got {category!r}")
-    for name in category:
-        if name not in CATEGORIES:
-            raise unknown("category", name, CATEGORIES)
+    if others := [name for name in category if name not in CATEGORIES]:
+        raise unknown("category", others[0], CATEGORIES)
 
 
 def _synsets(path: Path) -> dict[str, str]:

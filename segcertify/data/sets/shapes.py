@@ -15,7 +15,8 @@ from segcertify.data.clouds.cloudset import POINTS, name_suffix
 from segcertify.data.dataset import DataSet
 from segcertify.data.domain import CLOUD, Domain
 from segcertify.data.scene import Scene
-from segcertify.errors import InputError, require_integer, unknown
+from segcertify.data.sets.shapenet import require_categories
+from segcertify.errors import InputError, require_integer
 from segcertify.figures.palette import part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.specs import FLAG, INTEGER, NAMES, Option
@@ -63,14 +64,9 @@ class ShapeSet(DataSet):
 
 
 def load(
-    split: str | None = None,
-    *,
-    count: int | None = None,
-    seed: int = SEED,
-    category: Sequence[str] = (),
-    normals: bool = False,
-    points: int = POINTS,
-) -> ShapeSet:
+    split: str | None = None, *, count: int | None = None, seed: int = SEED, category: Sequence[str] = (),
+    normals: bool = False, points: int = POINTS,
+) -> ShapeSet:  # fmt: skip
     """The first ``count`` of the shapes that ship, three of each category; all of them by default.
 
     ``category`` names the categories to take. The points are independent and
@@ -82,10 +78,7 @@ def load(
     more = "make others with python -m tools.shapes of the repository, and load them as clouds:FOLDER"
     if split is not None:
         raise InputError(f"shapes have no splits, but got {split!r}: {more}")
-    if isinstance(category, str):
-        raise InputError(f"category must be a sequence of names such as [{category!r}], but got {category!r}")
-    if others := [name for name in category if name not in CATEGORIES]:
-        raise unknown("category", others[0], CATEGORIES)
+    require_categories(category)
     if require_integer("seed", seed, at_least=0) != SEED:
         raise InputError(f"only the shapes of seed {SEED} ship with segcertify, but got seed {seed}: {more}")
     shapes = tuple(shape for shape in _shipped() if not category or shape.category in category)
@@ -93,15 +86,10 @@ def load(
     for what, wanted, most in (("shapes", count, len(shapes)), ("points", points, POINTS)):
         if wanted > most:
             raise InputError(f"{most} {what} ship with segcertify, but got {what} = {wanted}: {more}")
+    require_integer("points", points, at_least=2)
     chosen = f" {','.join(category)}" if category else ""
-    return ShapeSet(
-        name=f"shapes/{count} of seed {SEED}{chosen}{name_suffix(points=points, normals=normals)}",
-        classes=PART_NAMES,
-        colours=part_colours(CATEGORIES.values()),
-        items=shapes[:count],
-        normals=normals,
-        points=require_integer("points", points, at_least=2),
-    )
+    name = f"shapes/{count} of seed {SEED}{chosen}{name_suffix(points=points, normals=normals)}"
+    return ShapeSet(name, PART_NAMES, part_colours(CATEGORIES.values()), shapes[:count], normals, points)
 
 
 @cache

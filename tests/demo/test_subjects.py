@@ -20,7 +20,7 @@ def by_height(batch):
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("segcertify.demo.shape.load", lambda spec: {"parts?category=Chair&runs=1": by_height}[spec])
+        patch.setattr("segcertify.demo.subjects.load", lambda spec: {"parts?category=Chair&runs=1": by_height}[spec])
         return run(tmp_path_factory.mktemp("shape"), category="Chair", sigma=0.1)
 
 

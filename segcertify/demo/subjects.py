@@ -1,0 +1,98 @@
+"""What the demo certifies: a photograph of a cat with the model `pets`, or a generated shape with `parts`."""
+
+from __future__ import annotations
+
+import math
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from segcertify.arrays import IntArray
+from segcertify.certificate import Certificate, radius_text
+from segcertify.data import read_input
+from segcertify.data.domain import IMAGE
+from segcertify.data.sets import shapes
+from segcertify.figures.image import save_figure, steps_figure
+from segcertify.models import card_of, load
+from segcertify.sampling.segmenter import predict
+from segcertify.sampling.streams import DrawStream
+
+
+def photograph() -> torch.Tensor:
+    """The bundled photograph, Chelsea the cat (CC0): (3, 160, 241) in [0, 1], about the size that `pets` knows."""
+    with as_file(files("segcertify.demo") / "chelsea.jpg") as file:
+        return torch.from_numpy(read_input(file, short_side=160).x)
+
+
+class Cat:
+    """The photograph, the model that labels its pixels, and what is said and drawn of them."""
+
+    id, title, domain, chance = "", "The photograph's pixels", IMAGE, "the noise drawn"
+
+    def __init__(self) -> None:
+        self.x, self.model = photograph(), load("pets")
+        card = card_of(self.model)
+        assert card is not None  # what ships has one
+        self.classes, self.colours = card.classes, np.array(card.colours) / 255
+
+    def change(self, proved: Certificate) -> str:
+        """The changes that the certificate allows, in plain words, up to the number of certified pixels."""
+        height, width = proved.labels.shape
+        return (
+            f"whatever change of up to {radius_text(proved.radius, 3)} in l2 norm is made to this photograph at "
+            f"{height} x {width} pixels (with colours from 0 to 1; such as {int(255 * min(1.0, proved.radius))} of 255 "
+            f"steps in one colour of one pixel, or less in many), {proved.certified:,} of its {proved.N:,} pixels"
+        )
+
+    def notes(self, proved: Certificate) -> tuple[str, ...]:
+        """Nothing more is said."""
+        return ()
+
+    def draw(self, stem: Path, proved: Certificate, prediction: IntArray) -> list[Path]:
+        """From the photograph over the first of the n noisy copies to the certified labels."""
+        noisy = proved.noise.draw(self.x, [DrawStream(proved.seed or 0, self.id, "agree", 0)])
+        labels, colours = predict(self.model, noisy)[0].numpy(), self.colours
+        figure = steps_figure(self.x.numpy(), noisy[0].numpy(), labels, proved, colours=colours, names=self.classes)
+        save_figure(figure, picture := Path(f"{stem}.png"))
+        return [picture]
+
+
+class Shape:
+    """A shape of a category, the model that labels its points, and what is said and drawn of them."""
+
+    chance = "the noise drawn and the network's own sampling"
+
+    def __init__(self, category: str) -> None:
+        self.data = shapes.load(count=1, category=[category], normals=True)
+        scene, self.domain, self.classes = self.data[0], self.data.domain, self.data.classes
+        self.id, self.x, self.target = scene.id, torch.from_numpy(scene.x), scene.target
+        self.model = load(f"parts?category={category}&runs=1")  # a third of the usual time
+        self.name = category.lower()
+        self.title = f"The {self.name}'s points"
+
+    def change(self, proved: Certificate) -> str:
+        """The changes that the certificate allows, in plain words, up to the number of certified points."""
+        return (
+            f"however the {proved.N:,} points of this generated {self.name} (of radius 1) are moved, by up to "
+            f"{radius_text(proved.radius, 3)} in l2 norm over all of them (such as one point by that much, or each by "
+            f"{radius_text(proved.radius / math.sqrt(proved.N), 2)}) and with their normals as they are, "
+            f"{proved.certified:,} of them"
+        )
+
+    def notes(self, proved: Certificate) -> tuple[str, ...]:
+        """How many certified labels are right, and how it was made."""
+        right = np.count_nonzero(proved.labels == self.target)
+        return (
+            f"{right:,} of the {proved.certified:,} certified labels are right: a generated shape's parts are known.",
+            f"Made with n0 = {proved.n0}, n = {proved.n}, tau = {proved.tau:g} and one run of the network a draw; "
+            "the model `parts` by itself takes the mean of three, which is another and slower model.",
+        )
+
+    def draw(self, stem: Path, proved: Certificate, prediction: IntArray) -> list[Path]:
+        """The pictures of every certified cloud."""
+        return self.domain.save_figures(
+            stem, self.x.numpy(), proved, prediction=prediction, target=self.target, names=self.classes,
+            colours=self.data.colours / 255,
+        )  # fmt: skip
