@@ -1,7 +1,5 @@
 """Names for the array types that signatures use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

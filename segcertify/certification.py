@@ -1,7 +1,5 @@
 """From votes to certificates [Fischer2021, Alg. 2 and section 4]: NumPy and SciPy only."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

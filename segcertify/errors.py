@@ -1,7 +1,5 @@
 """The error for bad input: it says what was expected, what came, and what to do."""
 
-from __future__ import annotations
-
 import difflib
 import math
 import operator

@@ -1,7 +1,5 @@
 """A progress bar with the time left, on standard error, for long work."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """The grammar of specs, by which users name models, data sets and noises: ``scheme:target?key=value&key=value``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Attacks: perturbations inside a ball that try to change a segmentation."""
 
-from __future__ import annotations
-
 from segcertify.attacks.balls import L1, L2, Linf
 from segcertify.attacks.gradient_ascent import Attack
 from segcertify.attacks.projected_gradient import pgd

@@ -3,8 +3,6 @@
 Shifts are batches (B, ...); every entry has a ball of its own around 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """A comparison: two base models and the smoothed one under attack, as in the paper's Figure 1."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gradient ascent on the loss of a segmentation, inside what a threat allows: the loop that all attacks share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The loss of a segmentation and its gradient in the input, averaged over noisy copies for a smoothed model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Losses of an attack on a segmentation: what it raises, from logits (B, classes, *components) and labels."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import torch

@@ -5,8 +5,6 @@ a step has the stated length, and an iterate is brought back only when it has le
 allowed, and often better.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Rotations of point clouds that change a segmentation."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Attacks on a smoothed model, aimed at what a certificate claims: they should fail."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

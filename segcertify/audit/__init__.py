@@ -1,7 +1,5 @@
 """Audits: attempts to refute a certificate, or the sampler behind it, with their own chance of a false alarm."""
 
-from __future__ import annotations
-
 from segcertify.audit.certificates import Audit, Finding, Perturbed, audit_certificate, audit_many
 from segcertify.audit.runs import audit_run
 from segcertify.audit.samplers import Check, SamplerFinding, audit_sampler, own_draws

@@ -5,8 +5,6 @@ draws reject "its probability is at least 1/2". Every component at every perturb
 correction keeps the chance of any false violation, over all of them, below ``level``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict, Unpack

@@ -1,7 +1,5 @@
 """Audits of an evaluation: the certificates of one of its settings, made again from the votes that it kept."""
 
-from __future__ import annotations
-
 import os
 from typing import Unpack
 

@@ -4,8 +4,6 @@ Draws become normal scores, standard normal and independent if the sampler is as
 stated, so that every statistic below has an exact law.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Scores: what a noise did to an input, as numbers that are uniform and independent if its law is the stated one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

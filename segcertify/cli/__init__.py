@@ -1,7 +1,5 @@
 """The command line: each command parses, turns names into objects, calls one function, prints."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`segcertify demo`: a certificate in seconds, of what ships with the package."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One input of a command: read as the model takes it, drawn with the model's names and colours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

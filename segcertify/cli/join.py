@@ -1,7 +1,5 @@
 """`segcertify join`: one model of several."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

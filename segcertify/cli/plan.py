@@ -1,7 +1,5 @@
 """`segcertify plan`: how many draws a certificate needs, before any draw is made."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Annotated
 

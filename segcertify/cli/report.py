@@ -1,7 +1,5 @@
 """`segcertify report`: the tables and figures of an evaluation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

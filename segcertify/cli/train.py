@@ -1,7 +1,5 @@
 """`segcertify train`: a model for certificates. Its options include the fields of a `Recipe`."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Callable

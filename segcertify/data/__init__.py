@@ -1,7 +1,5 @@
 """Inputs from files, and data sets by name: `load` turns ``camvid:PATH?split=val`` into a `DataSet`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

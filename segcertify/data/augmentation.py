@@ -1,7 +1,5 @@
 """Augmentation: how training varies its inputs, and how it marks components without a label."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 UNLABELLED = 255

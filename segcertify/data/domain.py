@@ -1,7 +1,5 @@
 """Domain: what an input is (an image, a point cloud, any other array), and all that follows from it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Files of a data set: which there are, and the arrays of numbers in ``.npy`` files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

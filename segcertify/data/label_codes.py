@@ -1,7 +1,5 @@
 """Label codes: which class a value in a label file stands for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """Mixture: scenes of several data sets as one, some of them several times, to train on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

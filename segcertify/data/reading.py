@@ -1,7 +1,5 @@
 """One input from a file: an image, a point cloud or an array, with its ground truth and its domain."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

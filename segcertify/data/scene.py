@@ -1,7 +1,5 @@
 """Scene: one image or point cloud with its ground truth."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

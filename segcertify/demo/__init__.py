@@ -1,7 +1,5 @@
 """A certificate for a real photograph or a generated shape, on any machine, in seconds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

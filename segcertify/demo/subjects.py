@@ -1,7 +1,5 @@
 """What the demo certifies: a photograph of a cat with the model `pets`, or a generated shape with `parts`."""
 
-from __future__ import annotations
-
 import math
 from importlib.resources import as_file, files
 from pathlib import Path

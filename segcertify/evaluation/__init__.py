@@ -1,7 +1,5 @@
 """A model over a data set, certified and perhaps attacked."""
 
-from __future__ import annotations
-
 from segcertify.evaluation.run import evaluate
 from segcertify.records import AttackSettings, Configuration, Setting
 

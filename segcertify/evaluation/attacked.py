@@ -4,8 +4,6 @@ An attack gives an upper bound on what a model gets right under any perturbation
 within a radius, where a certificate gives a lower one.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ after looking voids alpha. Over M scenes the claims of one setting hold together
 with probability at least 1 - M alpha.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import warnings

@@ -1,7 +1,5 @@
 """The scenes of a run: a digest of them, and the records of one."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

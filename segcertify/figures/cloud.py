@@ -1,7 +1,5 @@
 """Pictures of certified point clouds: two views, and a page on which the cloud turns."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

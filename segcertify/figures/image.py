@@ -1,7 +1,5 @@
 """Pictures of certified images: what went in, what the base model says, what is certified."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Colours of classes, and labels as colours. Loads no matplotlib: data sets take their colours from here."""
 
-from __future__ import annotations
-
 import colorsys
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """How good a segmentation is, certified or not."""
 
-from __future__ import annotations
-
 from segcertify.metrics.radius_curve import RadiusCurve, certified_accuracy_curve, radius_counts
 from segcertify.metrics.scores import (
     FORMS,

@@ -1,7 +1,5 @@
 """Certified accuracy against the radius, valid at all radii at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@ Matrices of several scenes add up. Of M certificates at level alpha, what is
 said about all their labels together holds with probability at least 1 - M alpha.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

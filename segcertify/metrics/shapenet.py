@@ -3,8 +3,6 @@
 Networks take a category by its number: its position in ``CATEGORIES``.
 """
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 _PARTS: dict[str, tuple[str, ...]] = {

@@ -3,8 +3,6 @@
 A description names one of the families below. A file never names code to run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Which model a run was made with, in plain values: its weights, its classes and what its wrappers say."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any

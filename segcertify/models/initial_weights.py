@@ -1,7 +1,5 @@
 """Initial weights for training: those of a file, as far as they fit."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from pathlib import Path

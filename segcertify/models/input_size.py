@@ -1,7 +1,5 @@
 """The input size that a model does best on, and a note about inputs that are far from it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from torch import nn

@@ -1,7 +1,5 @@
 """Load a segmenter by its spec, as a user writes it on the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

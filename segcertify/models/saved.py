@@ -1,7 +1,5 @@
 """Model files that segcertify wrote: load them, join several into an ensemble, find those that ship."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace

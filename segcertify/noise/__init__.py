@@ -1,7 +1,5 @@
 """What is drawn, and the radius it proves. Noises are frozen data; nothing heavy is imported."""
 
-from __future__ import annotations
-
 from segcertify.errors import InputError
 from segcertify.noise.additive import Gaussian, Laplace, Uniform
 from segcertify.noise.base import Noise, Stream, largest_radius

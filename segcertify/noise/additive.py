@@ -1,7 +1,5 @@
 """Noise that is added to the input: Gaussian, Laplace and uniform numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The two protocols of this folder, a noise and the randomness of one draw, and what our noises share."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Sequence

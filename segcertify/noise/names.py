@@ -7,8 +7,6 @@
 - ``rotation?vectors=1``: of the first three columns only
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Random rotations of point clouds: about one axis, and in three dimensions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How wide a noise must be for a radius: the inverse of every noise's ``radius``."""
 
-from __future__ import annotations
-
 import math
 
 from segcertify.errors import InputError, require_positive, require_probability

@@ -1,7 +1,5 @@
 """What an evaluation was asked and what it found, on disk. No torch."""
 
-from __future__ import annotations
-
 from segcertify.records.record import Kind, Record, RecordFile, grouped, read_records
 from segcertify.records.run_folder import RunFolder
 from segcertify.records.settings import AttackSettings, Configuration, Setting, distinct

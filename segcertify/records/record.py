@@ -4,8 +4,6 @@ A scene's lines are written at once. If a run is killed at any moment, the file
 holds whole scenes and perhaps part of one more, which the next run removes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The folder of an evaluation: the configuration, the records and the files of its scenes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

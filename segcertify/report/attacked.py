@@ -1,7 +1,5 @@
 """Scores under attack beside what is certified: at each radius, an upper and a lower bound."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Scores of point clouds by category, in ShapeNet's convention."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean

@@ -1,7 +1,5 @@
 """Figures of an evaluation: accuracy against the radius, certified and under attack."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

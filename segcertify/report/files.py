@@ -1,7 +1,5 @@
 """The files of a report: tables as Markdown, LaTeX and CSV, and figures."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Scores over all scenes of an evaluation, by setting: tables and curves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

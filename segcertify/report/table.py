@@ -1,7 +1,5 @@
 """A table of text, as Markdown, LaTeX or CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The paper's axis-angle noise, whose radius proves nothing: only for setting our numbers beside the paper's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 A table of images has a row for each scale and setting; a table of clouds has one for each model, noise and setting.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

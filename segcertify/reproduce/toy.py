@@ -4,8 +4,6 @@
 the number of components N, and with an error budget b.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """The toy experiments on disk: each as a figure (PNG, PDF) and a table (CSV), all together as JSON."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ The base model sees no data: over two classes it errs with probability gamma on 
 noisy ones. Its errors are drawn here; candidates, counts and certificates are made as for any model.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass

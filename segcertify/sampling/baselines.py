@@ -3,8 +3,6 @@
 IndivClass needs votes only: `segcertify.certification.indiv_class`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Batch sizes: as large as a device's memory allows, and smaller when it runs out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """A sampling run's state on disk, so that a killed run goes on where it was."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -3,8 +3,6 @@
 A classifier is a segmenter with one component: logits (B, classes), or labels (B,).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

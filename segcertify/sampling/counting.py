@@ -1,7 +1,5 @@
 """Counting labels over draws, a batch at a time: memory does not grow with the number of draws."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ Draw j's noise depends on (seed, input id, j) alone: not on batch size, order or
 what ran before. The "candidate" and the "agree" draws share nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator, Sequence

@@ -6,8 +6,6 @@ its shape alone, so that one probe serves all inputs of that shape, and its
 fingerprint identifies the model whatever the input, the seed and the batch size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

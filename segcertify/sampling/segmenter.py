@@ -7,8 +7,6 @@ itself random declares ``random = True`` and is called as
 ``model(batch, seeds=[...])``, one integer per draw.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The smoothed model [Cohen2019]: its votes, certificates and labels at an input. Torch ends at the votes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterable, Sequence

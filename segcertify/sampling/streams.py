@@ -7,8 +7,6 @@ draws two would be the same with probability 1 %. On CUDA they come from torch's
 Philox, keyed with 64 bits.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -4,8 +4,6 @@ All components share n and tau, so a run has only n + 1 different p-values and
 n + 1 different confidence bounds. Both are computed once, as a table.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

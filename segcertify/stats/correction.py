@@ -8,8 +8,6 @@ certified whole or not at all: a step-down procedure asks its first member,
 a step-up procedure its last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """How many draws a certificate needs, before any draw is made."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Nothing is unpickled. A file appears whole or not at all.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping

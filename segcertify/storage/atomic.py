@@ -1,7 +1,5 @@
 """Files that appear whole or not at all: written beside the path under another name, then renamed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Interruption: work that is asked to stop finishes its step first, so that its state can be saved."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Whether a file or a folder belongs to this run: what was stored when it began is compared with what is wanted now."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

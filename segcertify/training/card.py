@@ -1,7 +1,5 @@
 """The card of a model that was trained here."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Distributed training: the processes of one run, as torchrun starts them. One process alone is rank 0 of 1."""
 
-from __future__ import annotations
-
 import importlib
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Whether a model fits its training data: checked before the long work."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """The folder of a training run: its files, and whose run it is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

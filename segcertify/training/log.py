@@ -1,7 +1,5 @@
 """Training log: a run's losses as CSV (and TensorBoard), and a figure of them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

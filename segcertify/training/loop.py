@@ -1,7 +1,5 @@
 """Training: a recipe's steps over a data set, on one device or several, resumable."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Objectives: what a training step minimises. Noise is added to x in [0, 1], before the model normalises it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Optimisation: which weights take which learning rate, how it changes over a run, and the average of the weights."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pool: all scenes of a data set in the device's memory, so that a batch is one indexing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The state of an unfinished run in one file: its weights, their averages, the optimiser's state and the step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Step: the losses and gradients of one batch. On one CUDA device a step is captured as a graph and replayed."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

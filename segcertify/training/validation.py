@@ -1,7 +1,5 @@
 """Validation: a model's scores under one noise draw per scene, while it trains. They are no certificate."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Augmentation of clouds on their device: scale, rotation about a random axis, mirror; one draw for each cloud."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """CloudSet: labelled point clouds in files, pre-processed as the paper's code does."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

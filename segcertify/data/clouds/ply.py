@@ -1,7 +1,5 @@
 """PLY files: the properties of the vertices, from text or from binary numbers of either byte order."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

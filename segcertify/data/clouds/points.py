@@ -1,7 +1,5 @@
 """Points in files: one cloud as a table of numbers, from text, ``.npy`` or PLY."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rotation matrices in torch."""
 
-from __future__ import annotations
-
 import torch
 
 

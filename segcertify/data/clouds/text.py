@@ -1,7 +1,5 @@
 """Rows of numbers written as text; an error names the line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

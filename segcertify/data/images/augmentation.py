@@ -1,7 +1,5 @@
 """Augmentation of images on their device: scale, rotation, crop, flip and colour, one draw for each image."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """ImageSet: images and label images in files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self

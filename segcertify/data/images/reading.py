@@ -1,7 +1,5 @@
 """Image files: images as floats, label images as whole numbers, and which label belongs to which image."""
 
-from __future__ import annotations
-
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Resize: an image and its labels at another size, by Pillow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

@@ -1,7 +1,5 @@
 """CamVid [Brostow2009] with 11 classes: road scenes of 360 x 480 pixels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from segcertify.data.files import split_folder

@@ -1,7 +1,5 @@
 """Cityscapes [Cordts2016]: street scenes of 1024 x 2048 pixels, 19 of its 34 labels evaluated."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Any folder of labelled point clouds, described by a small ``dataset.toml``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

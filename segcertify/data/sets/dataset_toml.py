@@ -1,7 +1,5 @@
 """DatasetToml: a ``dataset.toml``, whose entries are checked when they are asked for."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Any folder of images and label PNGs, described by a small ``dataset.toml``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from segcertify.data.images.imageset import ImageSet

@@ -1,7 +1,5 @@
 """Pascal Context [Mottaghi2014] in the folders of mmsegmentation: 59 classes, 480 x 480 pixels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from segcertify.data.files import first_folder

@@ -1,7 +1,5 @@
 """Oxford-IIIT Pet [Parkhi2012] as segmentation: background, cat, dog."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from segcertify.data.images.imageset import ImageSet

@@ -1,7 +1,5 @@
 """ShapeNet-Part (Yi et al. 2016) with normals: 16 categories of shapes, 50 parts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Generated shapes with parts, like those of ShapeNet-Part: they ship with segcertify, for the demo and for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -5,8 +5,6 @@ with a model is never run. What its image processor would do to colours (rescale
 inside the model; resizing is not done: scales are ours (`MultiScale`).
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

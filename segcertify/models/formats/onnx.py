@@ -1,7 +1,5 @@
 """ONNX files through onnxruntime (the extra ``onnx``), on the CPU or on CUDA."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import warnings

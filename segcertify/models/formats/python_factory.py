@@ -1,7 +1,5 @@
 """A user's own function that makes a model, named as ``module:factory``."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable, Mapping

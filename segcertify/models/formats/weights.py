@@ -4,8 +4,6 @@ PyTorch files load with ``weights_only=True``; NumPy scalars, which public check
 scores), pass through an allow-list of exactly those types. Prefixes and keys of training wrappers are removed.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -4,8 +4,6 @@ Squared distances are sums of squared differences, never expanded: points drawn 
 distance of exactly zero. All is batched, and an entry's result does not depend on the others of its batch.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

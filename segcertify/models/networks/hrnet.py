@@ -5,8 +5,6 @@ HRNet-Semantic-Segmentation). Input: RGB in [0, 1]; the normalisation is inside,
 hold. Output: logits at a quarter of the input's resolution, which the sampler upsamples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -5,8 +5,6 @@ good start for noisy images too. Input: RGB in [0, 1]; the normalisation is insi
 input's resolution, which the sampler upsamples.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

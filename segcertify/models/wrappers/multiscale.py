@@ -5,8 +5,6 @@ upsampled to the network's input; averaged over flips; exponentiated; averaged o
 over scales. The arg-max is left to the sampler.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

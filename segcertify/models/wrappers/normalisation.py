@@ -1,7 +1,5 @@
 """Normalisation inside the model, so that sigma stays in the units of the input ([0, 1] for images)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """A network in lower precision (autocast): noise, normalisation and weights stay in single precision."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Wrapper: a module around another model, of the same mode, randomness and categories."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any, Self
