@@ -72,20 +72,10 @@ class Comparison:
 
 
 def compare(
-    robust: Segmenter,
-    non_robust: Segmenter,
-    x: torch.Tensor,
-    certificate: Certificate,
-    *,
-    target: IntArray | None = None,
-    radius: float | None = None,
-    steps: int = 100,
-    loss: str = "cross-entropy",
-    restarts: int = 1,
-    draws: int = 8,
-    seed: int = 0,
-    progress: bool | Advance | None = None,
-) -> Comparison:
+    robust: Segmenter, non_robust: Segmenter, x: torch.Tensor, certificate: Certificate, *,
+    target: IntArray | None = None, radius: float | None = None, steps: int = 100, loss: str = "cross-entropy",
+    restarts: int = 1, draws: int = 8, seed: int = 0, progress: bool | Advance | None = None,
+) -> Comparison:  # fmt: skip
     """Attack two base models on one image x, and the smoothed model of ``robust`` that a certificate is about.
 
     The base models are attacked away from ``target`` (negative: ignored), by default from their own labels of x. The
@@ -137,14 +127,9 @@ def _classes(model: Segmenter, x: torch.Tensor) -> int:
 
 
 def attack_base(
-    model: Segmenter,
-    x: torch.Tensor,
-    ascent: GradientAscent,
-    *,
-    radius: float,
-    target: IntArray | None = None,
+    model: Segmenter, x: torch.Tensor, ascent: GradientAscent, *, radius: float, target: IntArray | None = None,
     progress: bool | Advance | None = None,
-) -> torch.Tensor:
+) -> torch.Tensor:  # fmt: skip
     """The input that gradient ascent finds for a base model within an l2 radius of one x, as in `compare`."""
     goal = base_labels(model, x) if target is None else target
     labels = torch.from_numpy(np.asarray(goal, np.int64))[None]

@@ -68,20 +68,10 @@ class Shifts:
 
 
 def pgd(
-    model: Segmenter,
-    x: torch.Tensor,
-    labels: torch.Tensor,
-    ball: Ball,
-    *,
-    valid: torch.Tensor | None = None,
-    steps: int = 100,
-    step_size: float | None = None,
-    loss: str = "cross-entropy",
-    restarts: int = 1,
-    box: Box | None = (0.0, 1.0),
-    seed: int = 0,
-    progress: bool | Advance | None = None,
-) -> Attack:
+    model: Segmenter, x: torch.Tensor, labels: torch.Tensor, ball: Ball, *, valid: torch.Tensor | None = None,
+    steps: int = 100, step_size: float | None = None, loss: str = "cross-entropy", restarts: int = 1,
+    box: Box | None = (0.0, 1.0), seed: int = 0, progress: bool | Advance | None = None,
+) -> Attack:  # fmt: skip
     """Move a batch x (B, ...) inside a ball so that the model's labels (B, *components) change.
 
     Parameters

@@ -65,21 +65,10 @@ class Rotations:
 
 
 def rotate_clouds(
-    model: Segmenter,
-    clouds: torch.Tensor,
-    labels: torch.Tensor,
-    radius: float,
-    *,
-    axis: Axis | None = None,
-    vectors: int | None = None,
-    valid: torch.Tensor | None = None,
-    steps: int = 20,
-    step_size: float | None = None,
-    loss: str = "cross-entropy",
-    restarts: int = 10,
-    seed: int = 0,
-    progress: bool | Advance | None = None,
-) -> Attack:
+    model: Segmenter, clouds: torch.Tensor, labels: torch.Tensor, radius: float, *, axis: Axis | None = None,
+    vectors: int | None = None, valid: torch.Tensor | None = None, steps: int = 20, step_size: float | None = None,
+    loss: str = "cross-entropy", restarts: int = 10, seed: int = 0, progress: bool | Advance | None = None,
+) -> Attack:  # fmt: skip
     """Rotate clouds (B, points, columns) by at most ``radius`` (radians) so that the model's labels change.
 
     ``axis`` is ``x``, ``y``, ``z``, three numbers or None for any. Normals rotate

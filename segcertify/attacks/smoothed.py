@@ -22,21 +22,10 @@ from segcertify.sampling.smooth import Smooth
 
 
 def attack_smoothed(
-    model: Segmenter,
-    x: Input,
-    certificate: Certificate,
-    *,
-    radius: float | None = None,
-    draws: int = 8,
-    steps: int = 50,
-    step_size: float | None = None,
-    loss: str = "cross-entropy",
-    restarts: int = 1,
-    box: Box | None = (0.0, 1.0),
-    batch_size: int | None = None,
-    seed: int = 0,
-    progress: bool | Advance | None = None,
-) -> Attack:
+    model: Segmenter, x: Input, certificate: Certificate, *, radius: float | None = None, draws: int = 8,
+    steps: int = 50, step_size: float | None = None, loss: str = "cross-entropy", restarts: int = 1,
+    box: Box | None = (0.0, 1.0), batch_size: int | None = None, seed: int = 0, progress: bool | Advance | None = None,
+) -> Attack:  # fmt: skip
     """Move one input x within a certificate's radius so that its certified labels are no longer the most likely.
 
     Gradients are averaged over ``draws`` fresh draws of the certificate's noise at every step (expectation over noise),
@@ -75,15 +64,9 @@ class Recount:
 
 
 def recount(
-    model: Segmenter,
-    x: Input,
-    certificate: Certificate,
-    *,
-    n: int = 100,
-    seed: int = 0,
-    batch_size: int | None = None,
+    model: Segmenter, x: Input, certificate: Certificate, *, n: int = 100, seed: int = 0, batch_size: int | None = None,
     progress: bool | Advance | None = None,
-) -> Recount:
+) -> Recount:  # fmt: skip
     """Count the smoothed model's labels at x in n draws that neither the certificate nor an attack used."""
     smooth = Smooth(model, certificate.noise, seed=seed, batch_size=batch_size)
     counts = smooth.counts(x, n=n, input_id=f"recount {certificate.input_id}", progress=progress)

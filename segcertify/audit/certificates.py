@@ -100,22 +100,10 @@ class Options(TypedDict, total=False):
 
 
 def audit_certificate(
-    model: Segmenter,
-    x: Input,
-    certificate: Certificate,
-    *,
-    n: int = 1000,
-    draws: int = 8,
-    steps: int = 20,
-    restarts: int = 1,
-    weakest: int = 3,
-    directions: int = 2,
-    level: float = 1e-6,
-    seed: int = 0,
-    batch_size: int | None = None,
-    device: str | torch.device | None = None,
-    progress: bool | Advance | None = None,
-) -> Finding:
+    model: Segmenter, x: Input, certificate: Certificate, *, n: int = 1000, draws: int = 8, steps: int = 20,
+    restarts: int = 1, weakest: int = 3, directions: int = 2, level: float = 1e-6, seed: int = 0,
+    batch_size: int | None = None, device: str | torch.device | None = None, progress: bool | Advance | None = None,
+) -> Finding:  # fmt: skip
     """Try to refute a certificate of x: count the smoothed model's labels at the strongest perturbations found.
 
     The inputs, all within the certificate's radius and norm: x itself; what an attack on the smoothed model finds,
@@ -232,17 +220,9 @@ def audit_many(
 
 
 def _perturbed(
-    smooth: Smooth,
-    x: torch.Tensor,
-    certificate: Certificate,
-    *,
-    agree: IntArray,
-    draws: int,
-    steps: int,
-    restarts: int,
-    weakest: int,
-    directions: int,
-) -> Iterator[tuple[str, torch.Tensor]]:
+    smooth: Smooth, x: torch.Tensor, certificate: Certificate, *, agree: IntArray, draws: int, steps: int,
+    restarts: int, weakest: int, directions: int,
+) -> Iterator[tuple[str, torch.Tensor]]:  # fmt: skip
     """Perturbations within the radius that may break a certificate, and their names; ``agree`` was counted at x."""
     noise, batch, seed = certificate.noise, x[None], smooth.seed
     threat = noise_threat(noise, certificate.radius, x, norm=certificate.norm, box=None)

@@ -19,15 +19,9 @@ from segcertify.votes import Votes
 
 
 def audit_run(
-    model: Segmenter,
-    data: DataSet,
-    run: str | os.PathLike[str],
-    *,
-    setting: Setting | None = None,
-    correction: str | None = None,
-    seed: int = 0,
-    **options: Unpack[Options],
-) -> Audit:
+    model: Segmenter, data: DataSet, run: str | os.PathLike[str], *, setting: Setting | None = None,
+    correction: str | None = None, seed: int = 0, **options: Unpack[Options],
+) -> Audit:  # fmt: skip
     """Audit the certificates of an evaluation that kept its votes (``save_votes``), for every scene of ``data``.
 
     ``setting`` and ``correction`` are the run's first by default; each is a claim of

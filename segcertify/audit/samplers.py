@@ -76,18 +76,10 @@ def own_draws(noise: Noise, *, seed: int = 0, input_id: str = "") -> Draw:
 
 
 def audit_sampler(
-    draw: Draw | None,
-    noise: Noise,
-    *,
-    x: torch.Tensor | None = None,
-    model: Segmenter | None = None,
-    n: int | None = None,
-    n0: int = 200,
-    batch_size: int = 50,
-    level: float = 1e-6,
-    seed: int = 0,
+    draw: Draw | None, noise: Noise, *, x: torch.Tensor | None = None, model: Segmenter | None = None,
+    n: int | None = None, n0: int = 200, batch_size: int = 50, level: float = 1e-6, seed: int = 0,
     device: str | torch.device | None = None,
-) -> SamplerFinding:
+) -> SamplerFinding:  # fmt: skip
     """Whether a sampler's draws are independent, of the noise's law, and the n0 and n draws different.
 
     Parameters

@@ -113,15 +113,9 @@ def audit(
 
 
 def _audit_sampler(
-    noises: Sequence[Noise] | None,
-    model: Segmenter | None,
-    x: Array | None,
-    *,
-    printer: Printer,
-    level: float,
-    seed: int,
-    device: str,
-) -> None:
+    noises: Sequence[Noise] | None, model: Segmenter | None, x: Array | None, *, printer: Printer, level: float,
+    seed: int, device: str,
+) -> None:  # fmt: skip
     """Audit the draws of some noises, by default of all that fit the input."""
     import torch
 

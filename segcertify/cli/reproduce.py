@@ -128,19 +128,9 @@ def _of_clouds(name: str) -> Callable[..., None]:
 
 
 def _run(
-    name: str,
-    specs: dict[str, str],
-    scenes: Callable[[bool], DataSet],
-    out: Path | None,
-    heads: Sequence[str] = (),
-    *,
-    label: str = "",
-    printer: Printer,
-    seed: int,
-    device: str | None,
-    batch_size: int | None,
-    precision: str,
-) -> None:
+    name: str, specs: dict[str, str], scenes: Callable[[bool], DataSet], out: Path | None, heads: Sequence[str] = (), *,
+    label: str = "", printer: Printer, seed: int, device: str | None, batch_size: int | None, precision: str,
+) -> None:  # fmt: skip
     """Run a table with the models of these specs, print it, and write it and its figure."""
     from segcertify.figures.image import save_figure
     from segcertify.reproduce.paper_tables import paper_table, reproduce, sweep_figure

@@ -34,27 +34,14 @@ from segcertify.votes import Votes
 
 
 def evaluate(
-    model: Segmenter,
-    data: DataSet,
-    *,
-    out: str | os.PathLike[str],
+    model: Segmenter, data: DataSet, *, out: str | os.PathLike[str],
     settings: Sequence[Setting | tuple[float, int, float]],
-    noise: str | NoiseName | Callable[[float], Noise] = "gaussian",
-    corrections: Sequence[str] = ("holm",),
-    k: int | None = None,
-    b: int | None = None,
-    n0: int = 10,
-    alpha: float = 0.001,
-    seed: int = 0,
-    batch_size: int | None = None,
-    device: str | torch.device | None = None,
-    name: str = "",
-    precision: str = "fp32",
-    attack: AttackSettings | None = None,
-    save_votes: bool = False,
-    save_pictures: bool = False,
+    noise: str | NoiseName | Callable[[float], Noise] = "gaussian", corrections: Sequence[str] = ("holm",),
+    k: int | None = None, b: int | None = None, n0: int = 10, alpha: float = 0.001, seed: int = 0,
+    batch_size: int | None = None, device: str | torch.device | None = None, name: str = "", precision: str = "fp32",
+    attack: AttackSettings | None = None, save_votes: bool = False, save_pictures: bool = False,
     progress: bool | None = None,
-) -> Run:
+) -> Run:  # fmt: skip
     """Certify every scene of a data set under every setting. Returns the run, whose records lie in ``out``.
 
     ``settings`` are (sigma, n, tau). With none, only the base model is evaluated.

@@ -90,14 +90,9 @@ class _Cloud:
 
 
 def _cloud(
-    points: Array,
-    certificate: Certificate,
-    *,
-    prediction: IntArray | None = None,
-    target: IntArray | None = None,
-    colours: Colours | None = None,
-    names: Sequence[str] = (),
-) -> _Cloud:
+    points: Array, certificate: Certificate, *, prediction: IntArray | None = None, target: IntArray | None = None,
+    colours: Colours | None = None, names: Sequence[str] = (),
+) -> _Cloud:  # fmt: skip
     """The cloud to draw, once all is checked."""
     xyz = _coordinates(points)
     kinds = {"certified": certificate.labels, "prediction": prediction, "target": target}

@@ -19,14 +19,9 @@ from segcertify.figures.palette import TINT, Colours, colour, palette, tinted
 
 
 def certified_figure(
-    x: Array,
-    prediction: IntArray,
-    certificate: Certificate,
-    *,
-    target: IntArray | None = None,
-    colours: Colours | None = None,
-    names: Sequence[str] = (),
-) -> Figure:
+    x: Array, prediction: IntArray, certificate: Certificate, *, target: IntArray | None = None,
+    colours: Colours | None = None, names: Sequence[str] = (),
+) -> Figure:  # fmt: skip
     """The paper's Figure 1: input, ground truth if given, base prediction, certified segmentation.
 
     ``x`` is an image (3, height, width) in [0, 1]; ``prediction`` the base model's labels without noise; ``target``

@@ -38,15 +38,9 @@ def last(counts: Counts) -> torch.Tensor:
 
 
 def two_passes(
-    draws: Draws,
-    saved: Checkpoint,
-    *,
-    n: int,
-    n0: int,
-    first: int = 0,
-    prefixes: Sequence[int] = (),
+    draws: Draws, saved: Checkpoint, *, n: int, n0: int, first: int = 0, prefixes: Sequence[int] = (),
     progress: bool | Advance | None = None,
-) -> Votes:
+) -> Votes:  # fmt: skip
     """Candidates from n0 draws, and their agreement with n fresh draws from ``first`` on [Fischer2021, Sample]."""
     state = saved.load() or State("candidate", 0, draws.batch_size, {})
     draws.batch_size = state.batch_size  # resuming keeps the batch partition

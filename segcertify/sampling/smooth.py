@@ -219,23 +219,11 @@ class Smooth:
 
 
 def sample(
-    model: Segmenter,
-    x: Input,
-    *,
-    noise: Noise,
-    n: int = 100,
-    n0: int = 10,
-    seed: int = 0,
-    batch_size: int | None = None,
-    device: str | torch.device | None = None,
-    input_id: str = "",
-    mask: BoolArray | None = None,
-    first: int = 0,
-    prefixes: Sequence[int] = (),
-    checkpoint: Path | None = None,
-    checkpoint_every: float = 10.0,
-    progress: bool | Advance | None = None,
-) -> Votes:
+    model: Segmenter, x: Input, *, noise: Noise, n: int = 100, n0: int = 10, seed: int = 0,
+    batch_size: int | None = None, device: str | torch.device | None = None, input_id: str = "",
+    mask: BoolArray | None = None, first: int = 0, prefixes: Sequence[int] = (), checkpoint: Path | None = None,
+    checkpoint_every: float = 10.0, progress: bool | Advance | None = None,
+) -> Votes:  # fmt: skip
     """`Smooth.votes` in one call, where its arguments are explained."""
     return Smooth(model, noise, seed=seed, batch_size=batch_size, device=device).votes(
         x, n=n, n0=n0, input_id=input_id, mask=mask, first=first, prefixes=prefixes, checkpoint=checkpoint,
@@ -244,28 +232,12 @@ def sample(
 
 
 def certify(
-    model: Segmenter,
-    x: Input,
-    *,
-    sigma: float | None = None,
-    noise: Noise | None = None,
-    tau: float = 0.75,
-    n: int = 100,
-    n0: int = 10,
-    alpha: float = 0.001,
-    seed: int = 0,
-    correction: str | Correction = "holm",
-    k: int | None = None,
-    b: int | None = None,
-    norm: str | None = None,
-    batch_size: int | None = None,
-    device: str | torch.device | None = None,
-    input_id: str = "",
-    mask: BoolArray | None = None,
-    checkpoint: Path | None = None,
-    save_votes: Path | None = None,
-    progress: bool | Advance | None = None,
-) -> Certificate:
+    model: Segmenter, x: Input, *, sigma: float | None = None, noise: Noise | None = None, tau: float = 0.75,
+    n: int = 100, n0: int = 10, alpha: float = 0.001, seed: int = 0, correction: str | Correction = "holm",
+    k: int | None = None, b: int | None = None, norm: str | None = None, batch_size: int | None = None,
+    device: str | torch.device | None = None, input_id: str = "", mask: BoolArray | None = None,
+    checkpoint: Path | None = None, save_votes: Path | None = None, progress: bool | Advance | None = None,
+) -> Certificate:  # fmt: skip
     """SegCertify in one call, `Smooth.certify`: `sample`, then `certify_votes` [Fischer2021, Alg. 2].
 
     With probability at least 1 - alpha over the draws, for every component that

@@ -37,22 +37,11 @@ StopRequested = Callable[[], BaseException | None]
 
 
 def train(
-    model: nn.Module,
-    data: DataSet,
-    recipe: Recipe,
-    *,
-    out: str | os.PathLike[str],
-    spec: str = "",
-    start: str = "",
-    validation: DataSet | None = None,
-    licence: str = "not stated",
-    half: bool = False,
-    device: str | torch.device | None = None,
-    graphed: bool | None = None,
-    intervals: Intervals | None = None,
-    tensorboard: bool = False,
-    progress: bool | None = None,
-) -> Path:
+    model: nn.Module, data: DataSet, recipe: Recipe, *, out: str | os.PathLike[str], spec: str = "", start: str = "",
+    validation: DataSet | None = None, licence: str = "not stated", half: bool = False,
+    device: str | torch.device | None = None, graphed: bool | None = None, intervals: Intervals | None = None,
+    tensorboard: bool = False, progress: bool | None = None,
+) -> Path:  # fmt: skip
     """Train a model, and write it with its card to ``out/model.safetensors``.
 
     The same call again resumes a run that was stopped, and ends with the same weights (on a CPU); a finished run is

@@ -10,8 +10,9 @@ from segmenters import NOISE, Conv, image, same, stripes
 from torch import nn
 
 import segcertify as sc
+from segcertify.errors import InputError
 from segcertify.sampling.draws import Draws
-from segcertify.sampling.segmenter import upsampled
+from segcertify.sampling.segmenter import for_category, upsampled
 from segcertify.sampling.streams import DrawStream
 
 
@@ -323,3 +324,14 @@ def test_nan_that_comes_late_is_still_caught():
     with pytest.raises(sc.InputError, match="not finite"):
         sc.sample(rare, image(), noise=NOISE, n=4000, batch_size=4)
     assert len(calls) > 6  # the probe and the first batches went well
+
+
+def test_a_model_with_the_method_of_version_1_is_refused():
+    class Old:
+        def given(self, category):
+            return self
+
+    with pytest.raises(InputError, match="now called for_category: rename it"):
+        for_category(Old(), "Chair")
+    model = lambda batch: batch  # noqa: E731
+    assert for_category(model, "Chair") is model
