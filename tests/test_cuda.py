@@ -107,7 +107,7 @@ def test_an_interrupted_run_resumes(tmp_path):
         sc.sample(mortal, x, **settings, checkpoint=path, checkpoint_every=0)
     resumed = sc.sample(stripes, x, **settings, checkpoint=path)
     assert same(resumed, sc.sample(stripes, x, **settings))
-    with pytest.raises(sc.InputError, match="its device is 'cuda', this run's is 'cpu'"):
+    with pytest.raises(sc.InputError, match="its device is 'cuda', now it is 'cpu'"):
         sc.sample(stripes, x, **(settings | {"device": "cpu"}), checkpoint=path)
 
 

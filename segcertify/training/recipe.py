@@ -65,7 +65,7 @@ class Recipe:
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
-                raise errors.unknown(name, getattr(self, name), allowed)
+                raise InputError(f"{name} must be one of {', '.join(allowed)}, but got {getattr(self, name)!r}")
         if not isinstance(self.flip, bool):
             raise InputError(f"flip must be True or False, but got {self.flip!r}")
         self._check_numbers()

