@@ -65,7 +65,7 @@ def evaluate(
         identity=identity(model),
         data=data.name,
         classes=data.classes,
-        categories=dict(data.categories),
+        categories=dict(data.categories) if data.domain.metric == "shape_iou" else {},
         scenes=scenes_digest(data),
         settings=claims,
         corrections=tuple(correction.name for correction in chosen),

@@ -137,7 +137,7 @@ def procedures(corrections: Sequence[str], *, k: int | None = None, b: int | Non
 
 
 def _custom(function: Correction) -> Procedure:
-    """A user's own function, its answer checked: a count, above which nothing is certified that the table lacks."""
+    """A function of a user, whose result is checked to be a count: an integer of at least 0."""
     name = getattr(function, "__name__", repr(function))
 
     def threshold(counts: Histogram, p: FloatArray, alpha: float) -> int:
