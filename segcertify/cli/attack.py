@@ -13,7 +13,7 @@ from segcertify.cli.printing import Printer, certificate_values
 from segcertify.errors import InputError, require_integer, require_positive
 
 if TYPE_CHECKING:
-    from segcertify.attacks.comparison import Comparison
+    from segcertify.attacks.comparison import Attacked, Comparison
     from segcertify.report.table import Table
 
 
@@ -58,15 +58,7 @@ def attack(
 
     printer = Printer(json, quiet)
     require_loss(loss)
-    for name, count in (("steps", steps), ("restarts", restarts), ("copies", copies)):
-        require_integer(f"--{name}", count)
-    if radius is None and tau == 0.5:
-        raise InputError(f"tau={tau:g} certifies no radius to attack within: give --radius, or a larger --tau")
-    radius = None if radius is None else require_positive("radius", radius)
-    if image.suffix.lower() in (".npy", ".txt", ".ply"):
-        raise InputError(
-            f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"
-        )
+    _require_options(image, radius, tau, steps=steps, restarts=restarts, copies=copies)
     device = opt.chosen_device(device)
     robust, other = opt.ready_model(model, device), opt.ready_model(non_robust, device)
     read_in = read(image, robust, label=label, ignore=ignore, short_side=short_side)
@@ -84,34 +76,39 @@ def attack(
         draws=copies, seed=seed, progress=printer.progress,
     )  # fmt: skip
     card = card_of(robust)
-    figure = attack_figure(
-        read_in.x,
-        found,
-        target=read_in.target,
-        colours=np.array(card.colours) / 255 if card else None,
-        names=card.classes if card else (),
-    )
+    names, colours = (card.classes, np.array(card.colours) / 255) if card else ((), None)
+    figure = attack_figure(read_in.x, found, target=read_in.target, colours=colours, names=names)
     save_figure(figure, out / "attacked.png")
     files = [out / "attacked.png", out / "certificate.safetensors"]
     printer.table(_table(found))
     printer.say(found.verdict)
     printer.files(files)
+    attacks = {name: _numbers(each) for name, each in found.attacks.items()}
     printer.result(
-        certificate=certificate_values(certificate),
-        radius=found.radius,
-        attacks={
-            name: {
-                "flipped": each.flipped,
-                "components": each.clean.size,
-                "certified": each.smoothed.certified,
-                "moved": each.smoothed.moved,
-                "moved_significantly": each.smoothed.refuted,
-            }
-            for name, each in found.attacks.items()
-        },
-        verdict=found.verdict,
+        certificate=certificate_values(certificate), radius=found.radius, attacks=attacks, verdict=found.verdict,
         files=files,
-    )
+    )  # fmt: skip
+
+
+def _require_options(image: Path, radius: float | None, tau: float, **counts: int) -> None:
+    """Refuse options that no attack can have, before the models are loaded."""
+    for name, count in counts.items():
+        require_integer(f"--{name}", count)
+    if radius is not None:
+        require_positive("radius", radius)
+    elif tau == 0.5:
+        raise InputError(f"tau={tau:g} certifies no radius to attack within: give --radius, or a larger --tau")
+    if image.suffix.lower() in (".npy", ".txt", ".ply"):
+        raise InputError(
+            f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"
+        )
+
+
+def _numbers(attacked: Attacked) -> dict[str, int]:
+    """What an attack changed, for JSON."""
+    smoothed = attacked.smoothed
+    counts = {"certified": smoothed.certified, "moved": smoothed.moved, "moved_significantly": smoothed.refuted}
+    return {"flipped": attacked.flipped, "components": attacked.clean.size, **counts}
 
 
 def _table(found: Comparison) -> Table:
