@@ -46,7 +46,7 @@ def audit_run(
     if missing or not len(data):
         raise InputError(
             f"{run} has no votes of {len(missing)} of {len(data)} scenes ({', '.join(missing[:3])}) at sigma="
-            f"{setting.sigma:g}: evaluate again in a new folder with --votes, or limit the data to what is there"
+            f"{setting.sigma:g}: choose the scenes as the run did (--every, --limit), or evaluate again with --votes"
         )
     model = with_precision(model, configuration["precision"])
     findings = []

@@ -86,8 +86,8 @@ def load(spec: str) -> nn.Module:
 
 def _scheme(spec: Spec) -> Scheme:
     """The scheme of a spec. A bundled model's name is a scheme without a target."""
-    names = bundled()
-    if not spec.target and spec.scheme in (*names, *TWINS):
+    names = [*bundled(), *TWINS]
+    if not spec.target and spec.scheme in names:
         return _BUNDLED
     if spec.scheme not in _SCHEMES:
         forms = [*(f"{name}:{scheme.target}" for name, scheme in _SCHEMES.items()), *names]
