@@ -53,7 +53,7 @@ def certify_votes(
     tau = require_probability("tau", tau, low=0.5, closed=True)
     alpha = require_probability("alpha", alpha)
     chosen = procedure(correction, k=k, b=b)
-    radius = votes.noise.radius(tau, norm, votes.input_shape)
+    radius = float(votes.noise.radius(tau, norm, votes.input_shape))
     pv = p_values(votes.n, tau)  # BinPValue, one per possible count
     enough = chosen.threshold(votes.histogram(), pv, alpha)  # FwerControl
     try:
@@ -86,7 +86,7 @@ def radius_table(
     probability at least 1 - alpha all components' radii hold together.
     """
     bounds = lower_bounds(n, alpha / require_integer("N", N))
-    return noise.radius(bounds, norm, input_shape)
+    return np.asarray(noise.radius(bounds, norm, input_shape), float)
 
 
 def indiv_class(votes: Votes, *, alpha: float, norm: str | None = None) -> Certificate:
@@ -100,7 +100,7 @@ def indiv_class(votes: Votes, *, alpha: float, norm: str | None = None) -> Certi
     tested = votes.agree if votes.mask is None else votes.agree[votes.mask]
     bound = float(lower_bounds(votes.n, alpha / votes.N)[tested.min()])  # the smallest lower bound on p_A
     certified = np.full(votes.candidate.shape, bound > 0.5)
-    radius = votes.noise.radius(bound, norm, votes.input_shape)
+    radius = float(votes.noise.radius(bound, norm, votes.input_shape))
     chosen = PROCEDURES["bonferroni"]
     return _certificate(votes, certified, radius=radius, norm=norm, tau=bound, alpha=alpha, chosen=chosen)
 

@@ -5,14 +5,6 @@ from segcertify.audit.runs import audit_run
 from segcertify.audit.samplers import Check, SamplerFinding, audit_sampler, own_draws
 
 __all__ = [
-    "Audit",
-    "Check",
-    "Finding",
-    "Perturbed",
-    "SamplerFinding",
-    "audit_certificate",
-    "audit_many",
-    "audit_run",
-    "audit_sampler",
-    "own_draws",
-]
+    "Audit", "Check", "Finding", "Perturbed", "SamplerFinding", "audit_certificate",
+    "audit_many", "audit_run", "audit_sampler", "own_draws",
+]  # fmt: skip

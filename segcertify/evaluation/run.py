@@ -56,7 +56,7 @@ def evaluate(
     for upper bounds beside the certified lower ones. ``save_pictures`` keeps each
     certificate's picture in ``out/certified``; clouds also get an interactive page.
     """
-    _require_classes(model, data)
+    _require_fit(model, data)
     claims, drawn, chosen = distinct(settings), _named(noise), procedures(corrections, k=k, b=b)
     noises = {setting.sigma: data.domain.noise(drawn(setting.sigma)) for setting in claims}
     device = working_device(device, model)
@@ -202,8 +202,13 @@ class _Evaluation:
                 self.folder.checkpoint(scene_id, sigma).unlink(missing_ok=True)
 
 
-def _require_classes(model: Segmenter, data: DataSet) -> None:
-    """Refuse a model whose card names other classes than the data set."""
+def _require_fit(model: Segmenter, data: DataSet) -> None:
+    """Refuse a model whose card names other classes than the data set, and scenes of another domain than the set's."""
+    if len(data) and (found := data[0].domain) is not data.domain:
+        raise InputError(
+            f"scenes of {data.name} are of the domain {found.name}, but the data set says {data.domain.name}, which "
+            f"decides where noise goes: set domain = {found.name.upper()} (segcertify.data.domain) in its class"
+        )
     card = card_of(model)
     if card is not None and card.classes != data.classes:
         raise InputError(

@@ -19,7 +19,8 @@ def identity(model: object) -> dict[str, Any]:
 
     ``weights`` is a digest of all parameters and buffers (also those that no file holds), ``classes`` the names of the
     modules' classes. A module that has more than weights says so in a method ``identity(self) -> dict`` of plain
-    values, as our wrappers do: ``settings`` holds these by the module's path. A plain function says nothing.
+    values, as our wrappers do: ``settings`` holds these by the module's path. Of other modules that print settings
+    (``extra_repr``), ``settings`` holds the plain attributes, unless they are torch's. A plain function says nothing.
     """
     modules = dict(model.named_modules()) if isinstance(model, nn.Module) else {"": model}
     settings = {path: _settings(module) for path, module in modules.items()}
@@ -55,11 +56,19 @@ def weights_digest(model: object) -> str:
 
 
 def _settings(module: object) -> dict[str, Any] | None:
-    """What a module says of itself; None if it has no method for it (a submodule of that name is none)."""
-    describe = getattr(type(module), "identity", None)
+    """What a module says of itself, else its plain attributes if it prints settings; None if it has neither."""
+    describe = getattr(type(module), "identity", None)  # of the class: a submodule of that name is no method
     if not callable(describe):
-        return None
+        prints = getattr(type(module), "extra_repr", nn.Module.extra_repr) is not nn.Module.extra_repr
+        if not prints or type(module).__module__.startswith("torch."):
+            return None
+        common = vars(nn.Module())
+        return {name: each for name, each in vars(module).items() if name not in common and _plain(each)} or None
     said = describe(module)
     if not isinstance(said, dict):
         raise InputError(f"{type(module).__name__}.identity() must return a dict of plain values, but got {said!r}")
     return said
+
+
+def _plain(value: object) -> bool:
+    return all(map(_plain, value)) if isinstance(value, tuple | list) else isinstance(value, str | float | int | None)

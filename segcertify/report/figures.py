@@ -12,7 +12,7 @@ from segcertify.report.summary import Curve, Row
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
 GREY = "#555555"
 
-RADII = {"l2": "l2 radius R", "angle": "rotation angle R in radians"}
+RADII = {"l1": "l1 radius R", "l2": "l2 radius R", "angle": "rotation angle R in radians"}
 """What the radius of each norm is."""
 
 

@@ -56,7 +56,7 @@ class Row:
 
     @property
     def lower_bound(self) -> bool:
-        """Whether the certificates are a lower bound under attack: those of a false discovery rate are not."""
+        """Whether its scores are lower bounds under attack: those of k-fwer and of a false discovery rate are not."""
         return self.correction in PROCEDURES and PROCEDURES[self.correction].guarantee == "fwer"
 
 
@@ -120,11 +120,12 @@ def results_table(rows: Sequence[Row], *, title: str, alpha: float, k: int | Non
         for row in rows
     )
     scenes = rows[0].scenes
+    only = "" if all(row.lower_bound or row.sigma is None for row in rows) else ", and only by holm or bonferroni"
     notes = (
         f"{scenes} scenes, alpha = {alpha:g} for each: a row's certificates hold for all scenes together with "
         f"probability at least {sure(scenes, alpha)}.",
         *_weaker_claims({row.correction for row in rows}, alpha=alpha, k=k),
-        "An abstention counts as wrong. Of the IoUs only the worst case is a lower bound under attack.",
+        f"An abstention counts as wrong. Of the IoUs only the worst case is a lower bound under attack{only}.",
         *([SHAPE_NOTE] if shapes else []),
         "Sampling time is each n's share of one run at the largest n of its sigma. Each row is a claim of its own.",
     )

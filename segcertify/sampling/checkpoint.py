@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -18,10 +19,8 @@ from segcertify.storage.interruption import interruption
 from segcertify.storage.same_run import require_same_run
 from segcertify.votes import same_answers
 
-_VERSION = 2
+_VERSION = 1
 _KIND = "checkpoint"
-_MIGRATIONS = {1: lambda header: {**header, "fingerprint_of": "input"}}
-"""Files of version 1 hold the model's answers at the input itself; later ones, at a fixed probe."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +36,8 @@ class State:
 class Checkpoint:
     """One file, rewritten whole at most every ``every`` seconds; without a path nothing is saved.
 
-    ``run`` describes the run in plain values, the draws' fingerprint the model by
-    a few of its answers: a file of another run or model is refused.
+    ``run`` describes the run in plain values, a fingerprint the model by a few of its
+    outputs near the input: a file of another run or model is refused.
     """
 
     def __init__(
@@ -49,6 +48,10 @@ class Checkpoint:
         self._every = require_finite("checkpoint_every", every)
         self._saved = time.monotonic()
         self._asked_to_stop: Callable[[], BaseException | None] = lambda: None
+
+    @cached_property
+    def _fingerprint(self) -> tuple[float, ...]:
+        return self._draws.fingerprint_at_input()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -63,16 +66,15 @@ class Checkpoint:
         """The state last saved, or None if there is none."""
         if self._path is None or not self._path.exists():
             return None
-        header, arrays = archive.read(self._path, kind=_KIND, version=_VERSION, migrations=_MIGRATIONS)
+        header, arrays = archive.read(self._path, kind=_KIND, version=_VERSION)
         require_same_run(header.get("run", {}), self._run, where=self._path)
         try:
-            theirs, at_input = header["fingerprint"], header["fingerprint_of"] == "input"
+            theirs = header["fingerprint"]
             tensors = {name: torch.from_numpy(array).to(self._draws.x.device) for name, array in arrays.items()}
             state = State(header["phase"], header["done"], header["batch_size"], tensors)
         except KeyError as error:
             raise InputError(f"{self._path} is not a complete checkpoint (no {error}): delete it") from None
-        ours = self._draws.fingerprint_at_input() if at_input else self._draws.fingerprint
-        if not same_answers(theirs, ours):
+        if not same_answers(theirs, self._fingerprint):
             raise InputError(
                 f"{self._path} was written with another model: its answers to the same probes differ. "
                 "Resume with the same model, or delete the file to start anew."
@@ -86,7 +88,7 @@ class Checkpoint:
             return
         header = {
             "phase": phase, "done": done, "batch_size": self._draws.batch_size,
-            "run": self._run, "fingerprint": self._draws.fingerprint, "fingerprint_of": "probe",
+            "run": self._run, "fingerprint": self._fingerprint,
         }  # fmt: skip
         content = {name: array.cpu().numpy() for name, array in arrays.items()}
         archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=content)

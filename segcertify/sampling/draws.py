@@ -101,7 +101,7 @@ class Draws:
         }
 
     def fingerprint_at_input(self) -> tuple[float, ...]:
-        """The fingerprint that checkpoints of format version 1 hold: of noisy copies of the input itself."""
+        """The fingerprint of a checkpoint, of noisy copies of the input itself: models may differ there alone."""
         return fingerprint(self._outputs(*(("probe", index) for index in range(self._probe.entries)))[0])
 
     def _outputs(self, *draws: tuple[Phase, int]) -> tuple[torch.Tensor, torch.Tensor]:

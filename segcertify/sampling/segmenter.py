@@ -34,7 +34,7 @@ def is_random(model: Segmenter) -> bool:
 def for_category(model: Segmenter, category: str) -> Segmenter:
     """The model for inputs of a category, if it wants to know it: one with a method ``for_category``."""
     bind = getattr(model, "for_category", None)
-    if bind is None and callable(getattr(model, "given", None)):
+    if bind is None and category and callable(getattr(model, "given", None)):
         raise InputError("the model has a method given(category), which is now called for_category: rename it")
     return bind(category) if bind is not None and category else model
 

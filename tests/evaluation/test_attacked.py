@@ -59,6 +59,13 @@ def images():
     return scenes(Given, *found)
 
 
+def test_scenes_of_another_domain_than_their_data_set_are_refused(tmp_path):
+    cloud = Scene("a", np.zeros((5, 6), np.float32), np.zeros(5, int), np.ones(5, bool))
+    with pytest.raises(sc.InputError, match=r"domain cloud, but the data set says image.* set domain = CLOUD"):
+        evaluate(mean_model, scenes(Given, cloud), out=tmp_path / "run", settings=[SETTING])
+    assert not (tmp_path / "run").exists()
+
+
 def mean_model(batch):
     """Label 1 where the mean of all 36 numbers exceeds a pixel's threshold: a shift of norm R moves it by R / 6."""
     score = 40 * (batch.mean((1, 2, 3))[:, None, None] - 0.5 + torch.from_numpy(DISTANCE) / 6)

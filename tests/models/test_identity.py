@@ -17,10 +17,26 @@ def network(seed=0):
     return nn.Sequential(nn.Conv2d(3, 2, 1), nn.ReLU()).eval()
 
 
+class Scaled(nn.Module):
+    """A module of somebody else: it has a setting, no weights and no method ``identity``."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor, self.function = factor, abs
+
+    def forward(self, x):
+        return self.factor * x
+
+    def extra_repr(self):
+        return f"{self.factor}"
+
+
 MODELS = {
     "plain": network,
     "other weights": lambda: network(1),
     "another class": lambda: nn.Sequential(network()[0], nn.GELU()),
+    "a setting of somebody else's module": lambda: nn.Sequential(network(), Scaled(1.0)),
+    "another setting of it": lambda: nn.Sequential(network(), Scaled(-1.0)),
     "adapted": lambda: adapt(network()),
     "output": lambda: adapt(network(), output="out"),
     "normalisation": lambda: adapt(network(), mean=[0.5] * 3, std=[0.25] * 3),
