@@ -12,16 +12,9 @@ from segcertify.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (
-    demo.demo,
-    certify.certify,
-    plan.plan,
-    attack.attack,
-    audit.audit,
-    evaluate.evaluate,
-    report.report,
-    train.train,
+    demo.demo, certify.certify, plan.plan, attack.attack, audit.audit, evaluate.evaluate, report.report, train.train,
     join.join,
-):
+):  # fmt: skip
     app.command()(command)
 app.add_typer(reproduce.app, name="reproduce")
 

@@ -161,15 +161,11 @@ class _Evaluation:
             self.smoothed[kind] = Smooth(
                 model, self.noises[sigma], seed=self.configuration.seed, batch_size=self.batch_size, device=self.device
             )
+        prefixes = [setting.n for setting in self.configuration.settings if setting.sigma == sigma]
         return self.smoothed[kind].votes(
-            scene.x,
-            n=self.configuration.largest_n[sigma],
-            n0=self.configuration.n0,
-            input_id=scene.id,
-            prefixes=[setting.n for setting in self.configuration.settings if setting.sigma == sigma],
-            checkpoint=self.folder.checkpoint(scene.id, sigma),
-            progress=advance,
-        )
+            scene.x, n=self.configuration.largest_n[sigma], n0=self.configuration.n0, input_id=scene.id,
+            prefixes=prefixes, checkpoint=self.folder.checkpoint(scene.id, sigma), progress=advance,
+        )  # fmt: skip
 
     def _certified(
         self, scene: Scene, votes: Votes, setting: Setting, *, seconds: float

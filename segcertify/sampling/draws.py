@@ -78,27 +78,16 @@ class Draws:
     def record(self, candidate: Array, agree: Array, *, n: int, n0: int) -> Votes:
         """Votes that say which input, noise and seed they come from."""
         return Votes(
-            candidate,
-            agree,
-            n=n,
-            n0=n0,
-            noise=self.noise,
-            seed=self.seed,
-            input_id=self.input_id,
-            input_shape=self.input_shape,
-            input_digest=input_digest(self.x),
-            fingerprint=self.fingerprint,
-        )
+            candidate, agree, n=n, n0=n0, noise=self.noise, seed=self.seed, input_id=self.input_id,
+            input_shape=self.input_shape, input_digest=input_digest(self.x), fingerprint=self.fingerprint,
+        )  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
         """The draws in plain values: a checkpoint of other draws differs in some."""
         return {
-            "noise": repr(self.noise),
-            "seed": self.seed,
-            "input_id": self.input_id,
-            "input": input_digest(self.x),
+            "noise": repr(self.noise), "seed": self.seed, "input_id": self.input_id, "input": input_digest(self.x),
             "device": self.x.device.type,
-        }
+        }  # fmt: skip
 
     def fingerprint_at_input(self) -> tuple[float, ...]:
         """The fingerprint of a checkpoint, of noisy copies of the input itself: models may differ there alone."""
