@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +14,6 @@ from segcertify.cli.report import print_report
 from segcertify.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from segcertify.evaluation import AttackSettings, Setting
     from segcertify.stats.correction import Procedure
 
@@ -80,8 +79,8 @@ def evaluate(
     scenes = opt.chosen_scenes(data, every=every, limit=limit, short_side=short_side)
     device = opt.chosen_device(device)
     if len(scenes):
-        for claim in claims:
-            printer.note(_idle_note(claim, chosen, alpha=alpha, N=scenes[0].target.size))
+        for claim, each in product(claims, chosen):
+            printer.note(_idle_note(claim, each, alpha=alpha, N=scenes[0].target.size))
     segmenter = opt.ready_model(model, device)
     printer.note(size_note(segmenter, scenes[0].x.shape) if len(scenes) else None)
     with resumable():
@@ -104,13 +103,12 @@ def _attack_settings(chosen: dict[str, Any], *, attack: bool) -> AttackSettings 
     return AttackSettings(**chosen | {"radii": tuple(chosen.get("radii", ()))}) if attack else None
 
 
-def _idle_note(claim: Setting, corrections: Sequence[Procedure], *, alpha: float, N: int) -> str | None:
+def _idle_note(claim: Setting, correction: Procedure, *, alpha: float, N: int) -> str | None:
     """A note before the work, if a claim has too few draws to certify anything."""
     from segcertify.stats.planning import require_certifiable
 
     try:
-        for correction in corrections:
-            require_certifiable(N, claim.tau, alpha, correction, claim.n)
+        require_certifiable(N, claim.tau, alpha, correction, claim.n)
     except InputError as error:
         return f"all will abstain: {error}"
     return None

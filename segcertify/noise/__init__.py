@@ -16,5 +16,5 @@ __all__ = [
 def require_noise(noise: Noise) -> Noise:
     """The noise, if it is one."""
     if isinstance(noise, type) or not isinstance(noise, Noise):
-        raise InputError(f"noise must be a noise such as Gaussian(0.25), but got {noise!r}")
+        raise InputError(f"noise must be a noise such as Gaussian(0.25), with all that Noise has, but got {noise!r}")
     return noise

@@ -248,7 +248,7 @@ def test_bundled_models_that_are_not_there(folder):
         models.load("camvid")
     folder.mkdir()
     (folder / "pets.safetensors").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"unknown model 'camvid': .*se .*trained:FILE, .* or pets$"):
+    with pytest.raises(InputError, match=r"unknown model 'camvid': .*se .*trained:FILE.* pets, .* or pets-non-robust$"):
         models.load("camvid")
     with pytest.raises(InputError, match="there are pets"):
         models.load_bundled("../pets")
