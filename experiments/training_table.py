@@ -1,6 +1,6 @@
 """The paper's ways to train, side by side: non-robust, noise and consistency [Fischer2021, section 6.2 and app. B].
 
-    python experiments/training_table.py --data camvid:FOLDER --start efficientnet-lite0.pth --steps 1200 --every 4
+    python experiments/training_table.py --data camvid:FOLDER --start efficientnet-lite0.pth --iterations 1200 --every 4
 
 All models share one recipe and one start; only the objective and its noise differ. Each is smoothed with the noise
 that it was trained with, the non-robust one with all of them.
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add = command.add_argument
     add("--model-spec", help="lite (the default), hrnet:w18-small-v2, ...")
     add("--start", help="a file of weights that every training starts from")
-    add("--steps", type=int, help="steps of each training")
+    add("--iterations", type=int, help="steps of each training")
     add("--objective", action="append", help="non-robust, noise, consistency (the default: all three) or smoothadv")
     add("--sigma", action="append", type=float, help="noise; 0.25, 0.33 and 0.5 by default")
     add("--scale", action="append", help=f"{', '.join(SCALES)}; 0.5 and 1 by default")
@@ -102,8 +102,8 @@ def check(options: argparse.Namespace) -> tuple[Any, list[tuple[Any, ...]], list
     options.model_spec = options.model_spec or (tiny if options.quick else "lite")
     if options.quick:
         options.limit = 2
-        recipe = Recipe(steps=2, batch_size=2, crop=(32, 32), precision="fp32", seed=options.seed)
-    recipe = recipe if options.steps is None else replace(recipe, steps=options.steps)
+        recipe = Recipe(iterations=2, batch_size=2, crop=(32, 32), precision="fp32", seed=options.seed)
+    recipe = recipe if options.iterations is None else replace(recipe, iterations=options.iterations)
     objectives = options.objective or ["non-robust", "noise", "consistency"]
     sigmas, scales = options.sigma or [0.25, 0.33, 0.5], options.scale or ["0.5", "1"]
     claims = [claim(text) for text in options.claim or ["80,0.75" if options.quick else "100,0.75"]]

@@ -212,7 +212,7 @@ def test_training_on_the_gpu_is_resumed_and_leaves_its_seed_alone(tmp_path, how)
             image.fromarray(pixels.astype(np.uint8)).save(tmp_path / kind / f"{i}.png")
     (tmp_path / "dataset.toml").write_text('classes = ["a", "b", "c"]')
     data = sc.data.load(f"folder:{tmp_path}")
-    recipe = Recipe(steps=10, batch_size=4, crop=(32, 32), lr=0.03, precision="fp32", **how)
+    recipe = Recipe(iterations=10, batch_size=4, crop=(32, 32), lr=0.03, precision="fp32", **how)
 
     def losses(out, **settings):
         model, seed = network(), torch.cuda.get_rng_state()

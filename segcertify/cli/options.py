@@ -36,7 +36,8 @@ Model = Annotated[
     T,
     _option(
         "--model",
-        "Spec of the model: pets, camvid, parts, trained:FILE, hrnet:FILE, hf:NAME, python:module:factory, ...",
+        "Spec of the model: pets, camvid, parts, trained:FILE, hrnet:FILE, hf:NAME, python:module:factory, ...; "
+        "train makes a new one: lite, hrnet:w18-small-v2, pointnet2, python:module:factory, ...",
     ),
 ]
 NonRobust = Annotated[T, _option("--non-robust", "Spec of a model that was trained without noise.")]
@@ -57,7 +58,12 @@ Noise = Annotated[
     ),
 ]
 Sigma = Annotated[
-    T, _option("--sigma", "Scale of the noise, in the input's units (b for laplace, lambda for uniform).")
+    T,
+    _option(
+        "--sigma",
+        "Scale of the noise, in the input's units (b for laplace, lambda for uniform). "
+        "train takes several, and each image draws one.",
+    ),
 ]
 Draws = Annotated[T, _option("--n", "Draws of fresh noise that test the labels.")]
 Tau = Annotated[
@@ -95,11 +101,19 @@ Restarts = Annotated[T, _option("--restarts", "Random starts of an attack.", ATT
 Loss = Annotated[T, _option("--loss", "What an attack raises: cross-entropy (the paper's), segpgd or cospgd.", ATTACK)]
 Copies = Annotated[int, _option("--copies", "Noisy copies in each gradient step on the smoothed model.", ATTACK)]
 BatchSize = Annotated[
-    int | None, _option("--batch-size", "Inputs in one pass of the network; found automatically by default.", MACHINE)
+    int | None,
+    _option(
+        "--batch-size",
+        "Inputs in one pass of the network, found automatically by default; in train, in one step of all processes.",
+        MACHINE,
+    ),
 ]
 Device = Annotated[str | None, _option("--device", "cpu, cuda, cuda:1, ...; by default CUDA if there is one.", MACHINE)]
 Precision = Annotated[
-    str, _option("--precision", "fp32, bf16 or fp16 (autocast) for the network; noise stays in fp32.", MACHINE)
+    str,
+    _option(
+        "--precision", "fp32, bf16 or fp16 (autocast) for the network; noise stays in fp32. train has no fp16.", MACHINE
+    ),
 ]
 Out = Annotated[T, _option("--out", "Where the results go: a folder, for join a file.", OUTPUT)]
 Half = Annotated[bool, _option("--half", "Write the weights in half precision.", OUTPUT)]

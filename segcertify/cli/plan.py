@@ -16,7 +16,7 @@ def plan(
     tau: Tau[float] = 0.75,
     n: Draws[int | None] = None,
     p: Annotated[float | None, typer.Option("--p", help="Assumed probability of the tested labels.")] = None,
-    radius: Annotated[
+    target_radius: Annotated[
         float | None, typer.Option(help="A radius to prove, to see the sigma that it takes. All rotations: 3.1415926.")
     ] = None,
     noise: Noise[str] = "gaussian",
@@ -41,8 +41,8 @@ def plan(
     }
     if found.expected is not None:
         facts[f"expected certified fraction at p = {p:g}"] = f"{found.expected:.4f}"
-    sigma = None if radius is None else scale_for(type(drawn(1.0)), radius, tau=tau)
+    sigma = None if target_radius is None else scale_for(type(drawn(1.0)), target_radius, tau=tau)
     if sigma is not None:
-        facts[f"sigma of {drawn} noise that proves R = {radius:g}"] = f"{sigma * (1 + 5e-6):.6g}"  # rounded up
+        facts[f"sigma of {drawn} noise that proves R = {target_radius:g}"] = f"{sigma * (1 + 5e-6):.6g}"  # rounded up
     printer.facts(facts)
-    printer.result(**asdict(found), radius=radius, sigma=sigma)
+    printer.result(**asdict(found), target_radius=target_radius, sigma=sigma)

@@ -103,8 +103,9 @@ def _of_clouds(name: str) -> Callable[..., None]:
         model: Annotated[
             list[str],
             typer.Option(
+                "--named-model",
                 help="NAME=SPEC, such as 0.5-normals=pointnet2:FILE: NAME is one of the table's models (the sigma of "
-                "its training or non-robust, with -normals where it takes them). Once for each model that there is."
+                "its training or non-robust, with -normals where it takes them). Once for each model that there is.",
             ),
         ],
         seed: opt.Seed = 0,
@@ -168,9 +169,9 @@ def _named(models: list[str]) -> dict[str, str]:
     pairs = [text.partition("=")[::2] for text in models]
     for (name, spec), text in zip(pairs, models, strict=True):
         if not name or not spec or ":" in name:
-            raise InputError(f"--model takes NAME=SPEC such as 0.25-normals=pointnet2:FILE, but got {text!r}")
+            raise InputError(f"--named-model takes NAME=SPEC such as 0.25-normals=pointnet2:FILE, but got {text!r}")
     if len(dict(pairs)) < len(models):
-        raise InputError(f"--model names a model twice: {', '.join(name for name, _ in pairs)}")
+        raise InputError(f"--named-model names a model twice: {', '.join(name for name, _ in pairs)}")
     return dict(pairs)
 
 

@@ -10,22 +10,32 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from segcertify.cli.join import model_file
-from segcertify.cli.options import MACHINE, OUTPUT, Data, Device, Half, Json, Out, Quiet, import_from_here
+from segcertify.cli.options import (
+    OUTPUT,
+    BatchSize,
+    Data,
+    Device,
+    Half,
+    Json,
+    Model,
+    Out,
+    Precision,
+    Quiet,
+    Seed,
+    Sigma,
+    import_from_here,
+)
 from segcertify.cli.printing import Printer, resumable
 
-PANELS = {
-    "objective": "Objective",
-    "steps": "Optimiser",
-    "crop": "Augmentation",
-    "class_weights": "Loss",
-    "precision": MACHINE,
-}
+PANELS = {"objective": "Objective", "iterations": "Optimiser", "crop": "Augmentation", "class_weights": "Loss"}
 """The group of options that begins with each of these fields of a `Recipe`."""
+SHARED: dict[str, Any] = {"sigma": Sigma, "batch_size": BatchSize, "precision": Precision, "seed": Seed}
+"""The fields of a `Recipe` that are options of other commands too."""
 LOG = "Log"
 
 
 def _with_recipe(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each field of a `Recipe`, in place of its ``**settings``."""
+    """The command with an option for each field of a `Recipe`, instead of its ``**settings``."""
     from segcertify.training.recipe import Recipe
 
     hints = get_type_hints(Recipe) | {"sigma": list[float]}
@@ -34,7 +44,8 @@ def _with_recipe(command: Callable[..., None]) -> Callable[..., None]:
     parameters, panel = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own], ""
     for field in fields(Recipe):
         panel = PANELS.get(field.name, panel)
-        option = typer.Option(help=field.metadata["help"], rich_help_panel=panel)
+        own_option = typer.Option(help=field.metadata["help"], rich_help_panel=panel)
+        option = SHARED[field.name].__metadata__[0] if field.name in SHARED else own_option
         parameters.append(
             inspect.Parameter(
                 field.name,
@@ -54,9 +65,7 @@ def train(
     times: Annotated[
         list[int] | None, typer.Option(help="How often each of several data sets is taken, in their order.")
     ] = None,
-    model: Annotated[
-        str, typer.Option(help="Spec of a new model: lite, hrnet:w18-small-v2, pointnet2, python:module:factory, ...")
-    ] = "lite",
+    model: Model[str] = "lite",
     start: Annotated[
         Path | None,
         typer.Option(help="Weights to start from: EfficientNet-Lite0's for lite, or a model of this architecture."),
@@ -92,7 +101,7 @@ def train(
 
     first = os.environ.get("RANK", "0") == "0"  # of torchrun's processes, one prints
     printer = Printer(json, quiet)
-    recipe = Recipe(**settings | {name: tuple(settings[name]) for name in ("sigma", "crop", "scale")})
+    recipe = Recipe(**settings | {name: tuple(settings[name]) for name in ("sigma", "crop", "rescale")})
     intervals = Intervals(log_every, save_every, validate_every)
     scenes = mixture([load(spec) for spec in data], times or ())
     others = None if validation is None else load(validation)

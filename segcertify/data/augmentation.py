@@ -12,8 +12,8 @@ class Augmentation:
 
     crop: tuple[int, int]
     """Height and width of the crops."""
-    scale: tuple[float, float] = (1.0, 1.0)
-    """The range of scales."""
+    rescale: tuple[float, float] = (1.0, 1.0)
+    """The range of the factors that resize an input."""
     rotate: float = 0.0
     """The largest angle, in degrees."""
     flip: bool = False

@@ -19,7 +19,8 @@ from segcertify.models.families import describe
 from segcertify.models.formats.weights import FilePath, State
 from segcertify.storage import archive
 
-_KIND, _VERSION = "model", 1
+_KIND, _VERSION = "model", 2
+_RENAMED = {"steps": "iterations", "scale": "rescale"}
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def read_card(path: FilePath) -> Card:
 def read_model(path: FilePath) -> tuple[Card, State]:
     """The card and the weights in a file that `save_model` wrote."""
     try:
-        header, arrays = archive.read(path, kind=_KIND, version=_VERSION)
+        header, arrays = archive.read(path, kind=_KIND, version=_VERSION, migrations={1: _from_version_1})
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     except TypeError as error:  # a type, such as bfloat16, that NumPy does not have
         raise InputError(f"{path} is not a model that segcertify wrote: {error}") from None
@@ -129,6 +130,21 @@ def read_model(path: FilePath) -> tuple[Card, State]:
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return card, State(str(path), tensors)
+
+
+def renamed_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a training by version 0.2.0 or older, under the names that a `Recipe` has now."""
+    return {_RENAMED.get(name, name): value for name, value in recipe.items()}
+
+
+def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:
+    """The header with today's names of the recipe's settings, also for each member of a joined model."""
+    recipe = header.get("recipe")
+    if not isinstance(recipe, dict):
+        return header  # `Card` says what is wrong
+    if isinstance(members := recipe.get("members"), list):
+        return header | {"recipe": {"members": [renamed_recipe(member) for member in members]}}
+    return header | {"recipe": renamed_recipe(recipe)}
 
 
 def card_of(model: object) -> Card | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from segcertify.errors import InputError
+from segcertify.models.card import renamed_recipe
 from segcertify.storage.atomic import require_writable, write_text
 from segcertify.storage.same_run import difference, require_same_run
 from segcertify.training.log import LOG, read_log
@@ -23,7 +24,7 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
     file, model, log = require_writable(folder / RECIPE), folder / MODEL, folder / LOG
     if file.exists():
         try:
-            found = dict(json.loads(file.read_text(encoding="utf-8")))
+            found = renamed_recipe(dict(json.loads(file.read_text(encoding="utf-8"))))
         except (ValueError, TypeError):
             raise InputError(f"{file} is not a recipe that segcertify wrote: choose another folder") from None
         if not difference(found, settings):

@@ -96,7 +96,7 @@ class _Run:
     def __post_init__(self) -> None:
         recipe, processes = self.recipe, self.processes
         self.batch_size = processes.local_batch_size(recipe.batch_size)
-        self.augmentation = Augmentation(recipe.crop, recipe.scale, recipe.rotate, recipe.flip, recipe.colour)
+        self.augmentation = Augmentation(recipe.crop, recipe.rescale, recipe.rotate, recipe.flip, recipe.colour)
         self.model = self.model.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.average = moving_average(self.model, recipe.ema) if recipe.ema else None
         self.modules = {"model": self.model} | ({} if self.average is None else {"average": self.average.module})
@@ -125,7 +125,7 @@ class _Run:
         If a stop is requested, the run ends its step, logs it, saves its state and raises; the last step is
         finished as always.
         """
-        steps, own = self.recipe.steps, {"rank": self.processes.rank, "world_size": self.processes.world_size}
+        steps, own = self.recipe.iterations, {"rank": self.processes.rank, "world_size": self.processes.world_size}
         order = batches(len(self.pool), self.batch_size, seed=self.recipe.seed, start=self.done, **own)
         news = lambda: f"loss {self.row['loss']:.3g}" if self.row else ""  # noqa: E731
         bar = progress_bar(steps, f"training {self.out.name}", news=news, show=self.progress)

@@ -19,9 +19,9 @@ def rate(step: int, recipe: Recipe) -> float:
     >>> [round(rate(step, Recipe(steps=4, warmup=0.0, power=1.0)), 2) for step in range(4)]
     [1.0, 0.75, 0.5, 0.25]
     """
-    warm = recipe.warmup * recipe.steps
+    warm = recipe.warmup * recipe.iterations
     rise = min(1.0, (step + 1) / warm) if warm else 1.0
-    done = step / recipe.steps
+    done = step / recipe.iterations
     fall = (1 - done) ** recipe.power if recipe.schedule == "poly" else (1 + math.cos(math.pi * done)) / 2
     return rise * fall
 

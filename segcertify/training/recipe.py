@@ -20,7 +20,7 @@ CHOICES = {
 
 
 def _setting(default: Any, about: str) -> Any:
-    """A field with its default and its help text; the command line shows both."""
+    """A field with its default and its help text; `segcertify train --help` shows both."""
     return field(default=default, metadata={"help": about})
 
 
@@ -33,14 +33,16 @@ class Recipe:
     """
 
     objective: str = _setting("noise", "non-robust, noise, consistency or smoothadv.")
-    sigma: tuple[float, ...] = _setting((0.25,), "Noise in the input's units; of several, each image draws one.")
+    sigma: tuple[float, ...] = _setting(
+        (0.25,), "Scale of the noise, in the input's units; of several, each image draws one."
+    )
     m: int = _setting(2, "Noisy copies of each image (consistency, smoothadv).")
     lam: float = _setting(1.0, "Weight of the copies' disagreement (consistency).")
     eta: float = _setting(0.5, "Weight of their mean's entropy (consistency).")
     epsilon: float = _setting(0.25, "The attack's l2 radius, in the input's units (smoothadv).")
     attack_steps: int = _setting(2, "The attack's steps (smoothadv).")
-    steps: int = _setting(4000, "Steps of the optimiser.")
-    batch_size: int = _setting(16, "Images in a step, over all processes.")
+    iterations: int = _setting(4000, "Steps of the optimiser.")
+    batch_size: int = _setting(16, "Inputs in a step, over all processes.")
     optimiser: str = _setting("adamw", "adamw or sgd.")
     lr: float = _setting(1e-3, "The learning rate at its highest.")
     encoder_lr: float = _setting(1.0, "The learning rate of a model's `encoder`, as a factor of lr.")
@@ -52,7 +54,7 @@ class Recipe:
     warmup: float = _setting(0.02, "The part of the steps over which the learning rate rises.")
     ema: float = _setting(0.999, "Decay of the averaged weights, which are kept; 0 for no averaging.")
     crop: tuple[int, int] = _setting((320, 416), "Height and width of the crops.")
-    scale: tuple[float, float] = _setting((0.5, 2.0), "Range of random scales.")
+    rescale: tuple[float, float] = _setting((0.5, 2.0), "Range of the random factors that resize an input.")
     rotate: float = _setting(0.0, "Largest random rotation, in degrees.")
     flip: bool = _setting(True, "Mirror half of the crops.")
     colour: float = _setting(0.5, "Strength of random gamma, saturation, contrast, brightness and tint; 0 for none.")
@@ -93,7 +95,7 @@ class Recipe:
         return cls(**settings)
 
     def _check_numbers(self) -> None:
-        for name in ("m", "attack_steps", "steps", "batch_size"):
+        for name in ("m", "attack_steps", "iterations", "batch_size"):
             require_integer(name, getattr(self, name))
         require_integer("seed", self.seed, at_least=0)
         for name in ("lr", "encoder_lr", "epsilon", "power", "ohem"):
@@ -109,7 +111,7 @@ class Recipe:
             raise InputError(f"ohem must be at most 1, all pixels, but got {self.ohem!r}")
 
     def _check_tuples(self) -> None:
-        for name, example in (("sigma", "(0.25,)"), ("crop", "(320, 416)"), ("scale", "(0.5, 2.0)")):
+        for name, example in (("sigma", "(0.25,)"), ("crop", "(320, 416)"), ("rescale", "(0.5, 2.0)")):
             value = getattr(self, name)
             if not isinstance(value, tuple | list):
                 raise InputError(f"{name} must be a tuple such as {example}, but got {value!r}")
@@ -120,9 +122,9 @@ class Recipe:
             require_positive("sigma", sigma)
         if len(self.crop) != 2 or any(require_integer("crop", side) < 16 for side in self.crop):
             raise InputError(f"crop must be a height and a width of at least 16 pixels, but got {self.crop!r}")
-        sizes = [require_positive("scale", value) for value in self.scale]
+        sizes = [require_positive("rescale", value) for value in self.rescale]
         if len(sizes) != 2 or sizes[0] > sizes[1]:
-            raise InputError(f"scale must be a range such as (0.5, 2.0), but got {self.scale!r}")
+            raise InputError(f"rescale must be a range such as (0.5, 2.0), but got {self.rescale!r}")
 
 
 @dataclass(frozen=True)

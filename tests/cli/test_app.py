@@ -10,12 +10,10 @@ import pytest
 
 import segcertify as sc
 from segcertify import cli
-from segcertify.training.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
 TOOL = runpy.run_path(str(ROOT / "tools" / "cli_table.py"))
 COMMANDS, options, page = dict(TOOL["commands"]()), TOOL["options"], TOOL["page"]
-OWN_HELP = {"--model", "--radius"}
 
 
 def fresh(*arguments):
@@ -53,13 +51,10 @@ def test_few_options_come_first(name):
 
 
 def test_an_option_means_the_same_in_every_command():
-    """But train's recipe describes its own fields, its --model is a new one, and the --radius of plan is to prove."""
-    recipe = {f"--{name.replace('_', '-')}" for name in Recipe.__dataclass_fields__}
     found = defaultdict(set)
-    for name, command in COMMANDS.items():
+    for command in COMMANDS.values():
         for option in options(command):
-            if option.name not in OWN_HELP | (recipe if name == "train" else set()):
-                found[option.name].add((option.help, option.panel))
+            found[option.name].add((option.help, option.panel))
     assert not {name: texts for name, texts in found.items() if len(texts) > 1}
 
 

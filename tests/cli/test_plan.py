@@ -11,7 +11,7 @@ def test_plan(segcertify):
 
 
 def test_plan_a_radius(segcertify):
-    arguments = ["plan", "-N", 2048, "--tau", 0.75, "--noise", "rotation", "--radius"]
+    arguments = ["plan", "-N", 2048, "--tau", 0.75, "--noise", "rotation", "--target-radius"]
     shown = segcertify(*arguments, 3.1415926).out
     assert "sigma of rotation noise that proves R = 3.14159" in shown
     assert "2.22356" in shown
@@ -19,7 +19,7 @@ def test_plan_a_radius(segcertify):
 
 
 def test_json(segcertify):
-    found = segcertify("plan", "-N", 1024 * 2048, "--n", 100, "--radius", 0.5, "--json").json
+    found = segcertify("plan", "-N", 1024 * 2048, "--n", 100, "--target-radius", 0.5, "--json").json
     assert (found["N"], found["n_min"], found["tolerates"], found["expected"]) == (1024 * 2048, 75, 2, None)
     assert found["sigma"] == pytest.approx(0.5 / 0.67449, rel=1e-4)
 

@@ -59,7 +59,7 @@ def clouds(segcertify, folder):
 
 
 def test_figure_4(clouds, folder):
-    clouds("tau-sweep-clouds", "--model", "0.25-normals=python:halves_model:make")
+    clouds("tau-sweep-clouds", "--named-model", "0.25-normals=python:halves_model:make")
     out = folder / "reproduce" / "tau-sweep-clouds"
     assert {path.suffix for path in out.iterdir() if path.is_file()} == {".md", ".tex", ".csv", ".png"}
     shown = (out / "tau-sweep-clouds.csv").read_text().splitlines()
@@ -76,11 +76,11 @@ def test_figure_4(clouds, folder):
     ],
 )
 def test_bad_models(clouds, models, message):
-    arguments = [part for text in models for part in ("--model", text)]
+    arguments = [part for text in models for part in ("--named-model", text)]
     assert message in clouds("table2", *arguments, code=2).text
 
 
-NORMALS = ("rotation", "--model", "0.5-normals=python:halves_model:make")
+NORMALS = ("rotation", "--named-model", "0.5-normals=python:halves_model:make")
 
 
 def test_the_models_say_whether_there_are_normals(clouds):

@@ -20,7 +20,7 @@ from segcertify.training.log import read_log
 TOYS = f"python:toys:{small.__name__}"
 MINE = "python:mine:make?dropout=0.1"
 HRNET = "hrnet?width=4&blocks=1&modules=1,1,1"
-QUICK = ["--steps", "12", "--batch-size", "4", "--crop", "16", "16", "--precision", "fp32", "--device", "cpu"]
+QUICK = ["--iterations", "12", "--batch-size", "4", "--crop", "16", "16", "--precision", "fp32", "--device", "cpu"]
 QUICK += ["--log-every", "2", "--save-every", "4", "--validate-every", "4"]
 MAIN = [sys.executable, "-c", "from segcertify.cli import main; main()"]
 
@@ -105,7 +105,7 @@ def test_a_factorys_model_from_end_to_end(command, tmp_path):
 
 
 def test_an_hrnet_is_certified_at_the_end(command, tmp_path):
-    arguments = ["--data", tree(tmp_path / "toys"), "--model", HRNET, "--half", *QUICK, "--steps", "2"]
+    arguments = ["--data", tree(tmp_path / "toys"), "--model", HRNET, "--half", *QUICK, "--iterations", "2"]
     states = torch.random.get_rng_state()
     assert command(*arguments)[0] == 0
     assert torch.equal(torch.random.get_rng_state(), states)
@@ -129,7 +129,7 @@ def test_fresh_weights_depend_on_the_seed(command, tmp_path):
     data = tree(tmp_path / "toys")
     for seed, out in ((0, "a"), (0, "b"), (1, "c")):
         torch.manual_seed(ord(out))  # is of no importance
-        arguments = ["--data", data, "--model", HRNET, "--out", out, "--seed", seed, *QUICK, "--steps", "1"]
+        arguments = ["--data", data, "--model", HRNET, "--out", out, "--seed", seed, *QUICK, "--iterations", "1"]
         assert command(*arguments, "--lr", "1e-9")[0] == 0
     a, b, c = (weights(tmp_path / out / "model.safetensors") for out in "abc")
     assert same(a, b)
@@ -148,7 +148,7 @@ def test_fresh_weights_depend_on_the_seed(command, tmp_path):
         (["--start", "gone.pth"], "no checkpoint at gone.pth"),
         (["--objective", "smooth"], "objective must be one of non-robust, noise, consistency, smoothadv"),
         (["--sigma", "0"], "sigma must be positive"),
-        (["--steps", "0"], "steps must be an integer not less than 1"),
+        (["--iterations", "0"], "iterations must be an integer not less than 1"),
         (["--save-every", "5"], "save-every must be a multiple of log-every, 2, but is 5: use 6"),
         (["--device", "gpu"], "device must be such as 'cpu' or 'cuda', but got 'gpu'"),
         (["--licence", " "], "licence must be a text"),

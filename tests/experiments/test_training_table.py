@@ -62,8 +62,8 @@ def test_quick_run_and_again(camvid, tmp_path, monkeypatch):
             file.write_bytes(b"")  # no other image is read
     command(*arguments)
     assert (out / "results.json").read_bytes() == before
-    with pytest.raises(InputError, match="belongs to another run: its steps is 2, now it is 3"):
-        command(*arguments, "--steps", 3)
+    with pytest.raises(InputError, match="belongs to another run: its iterations is 2, now it is 3"):
+        command(*arguments, "--iterations", 3)
 
 
 def check_rows(results):
@@ -159,7 +159,7 @@ def test_a_start_is_used_and_named(camvid, tmp_path):
         (["--sigma", "0.5", "--sigma", "0.5"], "sigmas must all be different"),
         (["--claim", "100"], "--claim takes n,tau such as 100,0.75, but got '100'"),
         (["--claim", "100,1.5"], r"tau must lie in \[0.5, 1\), but got 1.5"),
-        (["--steps", "0"], "steps must be an integer not less than 1, but got 0"),
+        (["--iterations", "0"], "iterations must be an integer not less than 1, but got 0"),
         (["--every", "0"], "every must be an integer not less than 1, but got 0"),
         (["--model-spec", "alexnet"], "unknown architecture 'alexnet'"),
         (["--start", "gone.pth"], "no checkpoint at gone.pth"),
@@ -183,7 +183,7 @@ def results_of(*rows):
     fold = {"name": "camvid/val", "scenes": 5}
     return {
         "version": "1", "device": "cpu", "model": "lite", "init": "", "training": fold, "validation": fold,
-        "recipe": {"steps": 3}, "n0": 10, "alpha": 0.001, "correction": "holm", "quick": False, "rows": rows,
+        "recipe": {"iterations": 3}, "n0": 10, "alpha": 0.001, "correction": "holm", "quick": False, "rows": rows,
     }  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def test_results_are_shown(tmp_path):
     )  # fmt: skip
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert table(results).markdown() in text
-    assert "| steps | 3 |" in text
+    assert "| iterations | 3 |" in text
     assert "at least 0.995" in text
     assert "quick" not in text
 

@@ -25,7 +25,8 @@ ignore = 255
 """
 SPEC = f"python:{__name__}:small"
 QUICK = {
-    "steps": 11, "batch_size": 4, "crop": (16, 16), "precision": "fp32", "lr": 0.01, "scale": (0.8, 1.25), "colour": 0.2
+    "iterations": 11, "batch_size": 4, "crop": (16, 16), "precision": "fp32", "lr": 0.01, "rescale": (0.8, 1.25),
+    "colour": 0.2,
 }  # fmt: skip
 
 

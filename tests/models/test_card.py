@@ -253,6 +253,18 @@ def test_a_header_that_is_no_card(tmp_path):
             read_card(tmp_path / "a.safetensors")
 
 
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_file_of_version_1_is_read_with_todays_names(tmp_path, joined):
+    old, new = (
+        {"steps": 3, "attack_steps": 2, "scale": [0.5, 2.0]},
+        {"iterations": 3, "attack_steps": 2, "rescale": [0.5, 2.0]},
+    )
+    for version, recipe, found in ((1, old, new), (2, new, new), (2, {"steps": 3}, {"steps": 3})):
+        header = {**card().to_plain(), "recipe": {"members": [recipe, recipe]} if joined else recipe}
+        archive.write(tmp_path / "a.safetensors", kind="model", version=version, header=header, arrays={})
+        assert read_card(tmp_path / "a.safetensors").recipe == ({"members": [found, found]} if joined else found)
+
+
 def test_card_through_wrappers():
     model = hrnet()
     wrapped = models.with_precision(models.MultiScale(models.adapt(model), (0.5,)), "bf16")

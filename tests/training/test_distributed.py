@@ -64,7 +64,7 @@ def training(rank, port, folder):
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     data = sc.data.load(f"folder:{folder / 'toys'}?split=train")
     before = _threads()
-    trained(data, folder / "out", quick(steps=2))
+    trained(data, folder / "out", quick(iterations=2))
     assert not distributed.is_initialized()
     assert "torch.distributed.nn.functional" in sys.modules
     _require_gone(before)

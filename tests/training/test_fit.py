@@ -49,7 +49,7 @@ class OneSize(nn.Module):
 
 
 def test_a_model_of_one_size_takes_crops_of_that_size(data, tmp_path):
-    assert trained(data, tmp_path / "out", quick(steps=1, crop=(20, 24)), OneSize((20, 24))).exists()
+    assert trained(data, tmp_path / "out", quick(iterations=1, crop=(20, 24)), OneSize((20, 24))).exists()
     with pytest.raises(InputError, match=r"cannot take inputs \(1, 3, 16, 16\), as of toys/train .*crop"):
         trained(data, tmp_path / "other", model=OneSize((20, 24)))
     assert not (tmp_path / "other").exists()

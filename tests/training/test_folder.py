@@ -22,7 +22,7 @@ def test_a_finished_run_is_left_alone(data, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_other_settings_are_refused_by_name(data, tmp_path, monkeypatch, finished):
-    first, out = quick(steps=3), tmp_path / "out"
+    first, out = quick(iterations=3), tmp_path / "out"
     trained(data, out, first) if finished else killed(data, out, first, monkeypatch, after=2)  # logged after 2
     for name, recipe, settings in (
         ("lr", {"lr": 0.02}, {}),
@@ -38,7 +38,7 @@ def test_other_settings_are_refused_by_name(data, tmp_path, monkeypatch, finishe
         with pytest.raises(
             InputError, match=rf"belongs to another run: its {name} is .*, now it is .*choose another path"
         ):
-            trained(data, out, quick(steps=3, **recipe), **settings)
+            trained(data, out, quick(iterations=3, **recipe), **settings)
 
 
 def test_a_loss_that_is_no_number_ends_the_run_and_leaves_the_folder_to_another(data, tmp_path):
@@ -67,11 +67,11 @@ def test_a_recipe_is_written_whole_or_not_at_all(data, tmp_path, monkeypatch):
 
 
 def test_other_scenes_are_refused(data, tmp_path):
-    trained(data, tmp_path / "out", quick(steps=1))
+    trained(data, tmp_path / "out", quick(iterations=1))
     with pytest.raises(InputError, match="its scenes is 6, now it is 4"):
-        trained(data.limit(4), tmp_path / "out", quick(steps=1))
+        trained(data.limit(4), tmp_path / "out", quick(iterations=1))
     with pytest.raises(InputError, match=r"its data is 'toys/train', now it is 'toys/val'"):
-        trained(load(tmp_path / "toys", split="val"), tmp_path / "out", quick(steps=1))
+        trained(load(tmp_path / "toys", split="val"), tmp_path / "out", quick(iterations=1))
 
 
 def test_folders_of_something_else(data, tmp_path):

@@ -21,7 +21,7 @@ from segcertify.training import Intervals, loop
 from segcertify.training.distributed import Processes
 from segcertify.training.log import TIMES, read_log
 
-AS_IT_IS = {"scale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (24, 32)}
+AS_IT_IS = {"rescale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (24, 32)}
 """No augmentation of pictures of this size."""
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -112,7 +112,7 @@ def test_every_step_has_its_own_noise_before_the_normalisation(tmp_path, normali
     """Kolmogorov-Smirnov on 18,432 numbers, three times, each at 1e-6; correlations within 5.5 standard errors."""
     data = load(tmp_path / "toys", sizes=[(24, 32)])
     clean = torch.from_numpy(data[0].x)
-    recipe = quick(**AS_IT_IS, steps=3, sigma=(0.3,), batch_size=8)
+    recipe = quick(**AS_IT_IS, iterations=3, sigma=(0.3,), batch_size=8)
     model = Recorder(small())
     if normalised:  # what the network itself gets, behind a normalisation
         model = Recorder(nn.Conv2d(3, 3, 1))
@@ -139,7 +139,7 @@ def test_noise_depends_on_the_seed_and_the_process(tmp_path, monkeypatch):
         model = Recorder(small())
         alone = Processes(rank, 1, torch.device("cpu"))
         monkeypatch.setattr(loop, "join_processes", lambda device, alone=alone: nullcontext(alone))
-        trained(data, tmp_path / str(len(seen)), quick(**AS_IT_IS, seed=seed, steps=1), model)
+        trained(data, tmp_path / str(len(seen)), quick(**AS_IT_IS, seed=seed, iterations=1), model)
         seen.append(model.seen[1])
     assert torch.equal(seen[0], seen[3])
     assert all((seen[a] - seen[b]).std() > 0.2 for a, b in ((0, 1), (0, 2), (1, 2)))
@@ -155,7 +155,7 @@ def test_one_process_shows_how_far_it_is(data, tmp_path, monkeypatch, capsys, ra
 
     monkeypatch.setattr(loop, "read_pool", spy)
     monkeypatch.setattr(loop, "join_processes", lambda device: nullcontext(Processes(rank, 1, torch.device("cpu"))))
-    trained(data, tmp_path / "out", quick(steps=1), validation=data, progress=True)
+    trained(data, tmp_path / "out", quick(iterations=1), validation=data, progress=True)
     assert calls == [shown, shown]
     assert ("loss " in capsys.readouterr().err) == shown
 
@@ -163,7 +163,7 @@ def test_one_process_shows_how_far_it_is(data, tmp_path, monkeypatch, capsys, ra
 def test_what_the_model_sees_without_noise_is_the_data(data, tmp_path):
     model = Recorder(small())
     data = load(tmp_path / "same", sizes=[(24, 32)] * 4)
-    trained(data, tmp_path / "out", quick(**AS_IT_IS, objective="non-robust", steps=3, batch_size=4), model)
+    trained(data, tmp_path / "out", quick(**AS_IT_IS, objective="non-robust", iterations=3, batch_size=4), model)
     pictures = sorted(scene.x.mean() for scene in data)
     for x in model.seen[1:]:  # each epoch, every picture once
         assert 0 <= x.min() <= x.max() <= 1
@@ -174,7 +174,7 @@ def test_the_order_of_the_scenes_depends_on_the_seed(tmp_path):
     data, orders = load(tmp_path / "same", sizes=[(24, 32)] * 8), []
     for seed in (0, 1):
         model = Recorder(small())
-        recipe = quick(**AS_IT_IS, objective="non-robust", steps=1, batch_size=8, seed=seed)
+        recipe = quick(**AS_IT_IS, objective="non-robust", iterations=1, batch_size=8, seed=seed)
         trained(data, tmp_path / str(seed), recipe, model)
         orders.append([round(float(x.mean()), 4) for x in model.seen[1]])
     assert orders[0] != orders[1]
@@ -186,13 +186,13 @@ def test_the_order_of_the_scenes_depends_on_the_seed(tmp_path):
 
 def test_the_model_is_trained_in_training_mode(data, tmp_path):
     model = Recorder(small().eval())
-    trained(data, tmp_path / "out", quick(steps=3), model)
+    trained(data, tmp_path / "out", quick(iterations=3), model)
     assert model.modes == [False, True, True, True]  # the first is the test whether it fits
     assert model.model[2].num_batches_tracked == 3
 
 
 def test_it_learns(data, tmp_path):
-    recipe = quick(steps=60, lr=0.03, objective="noise", batch_size=6, ema=0.9)
+    recipe = quick(iterations=60, lr=0.03, objective="noise", batch_size=6, ema=0.9)
     path = trained(data, tmp_path / "out", recipe, validation=data, intervals=Intervals(10, 10, 60))
     rows = log(path)
     assert rows[-1]["loss"] < 0.6 * rows[0]["loss"]
@@ -201,7 +201,7 @@ def test_it_learns(data, tmp_path):
 
 @pytest.mark.parametrize(("clip", "moved"), [(1e-3, 1e-3), (1e-2, 1e-2)])
 def test_long_gradients_are_clipped(data, tmp_path, clip, moved):
-    settings = {"optimiser": "sgd", "momentum": 0, "lr": 1.0, "weight_decay": 0, "warmup": 0, "steps": 1, "ema": 0}
+    settings = {"optimiser": "sgd", "momentum": 0, "lr": 1.0, "weight_decay": 0, "warmup": 0, "iterations": 1, "ema": 0}
     model = small()
     before = [weight.detach().clone() for weight in model.parameters()]
     trained(data, tmp_path / "out", quick(**settings, clip=clip), model)
@@ -214,7 +214,7 @@ def test_long_gradients_are_clipped(data, tmp_path, clip, moved):
 
 
 def test_the_log_has_the_rate_of_each_step(data, tmp_path):
-    recipe = quick(steps=4, warmup=0.5, power=1.0, lr=0.4)
+    recipe = quick(iterations=4, warmup=0.5, power=1.0, lr=0.4)
     rows = log(trained(data, tmp_path / "out", recipe, intervals=Intervals(1, 4, 4)))
     assert [row["lr"] for row in rows] == pytest.approx([0.2, 0.3, 0.2, 0.1])
 
@@ -223,8 +223,8 @@ def test_the_steps_take_the_rate_of_the_schedule(data, tmp_path):
     """With a rate of next to nothing after the first step, the weights stay where that step put them."""
     settings = {"optimiser": "sgd", "momentum": 0, "warmup": 0, "power": 60.0, "ema": 0, "weight_decay": 0}
     models = small(), small()
-    trained(data, tmp_path / "1", quick(**settings, steps=1), models[0])
-    trained(data, tmp_path / "2", quick(**settings, steps=2), models[1])
+    trained(data, tmp_path / "1", quick(**settings, iterations=1), models[0])
+    trained(data, tmp_path / "2", quick(**settings, iterations=2), models[1])
     assert torch.allclose(models[0][5].weight, models[1][5].weight, atol=1e-7)
     assert not torch.allclose(models[0][5].weight, small()[5].weight, atol=1e-5)
 
@@ -253,7 +253,7 @@ def test_the_average_knows_how_old_it_is(data, tmp_path, monkeypatch):
 
 def test_class_weights_and_the_hardest_pixels_matter(data, tmp_path):
     losses = {
-        log(trained(data, tmp_path / str(i), quick(steps=1, **how)))[0]["loss"]
+        log(trained(data, tmp_path / str(i), quick(iterations=1, **how)))[0]["loss"]
         for i, how in enumerate([{}, {"class_weights": "log"}, {"ohem": 0.25}])
     }
     assert len(losses) == 3

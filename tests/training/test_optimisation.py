@@ -14,29 +14,29 @@ from segcertify.training.optimisation import moving_average, optimiser, rate, sc
 
 def rates(**settings):
     recipe = quick(**settings)
-    return [rate(step, recipe) for step in range(recipe.steps)]
+    return [rate(step, recipe) for step in range(recipe.iterations)]
 
 
 def test_poly():
-    assert rates(steps=5, warmup=0, power=0.9) == pytest.approx([(1 - step / 5) ** 0.9 for step in range(5)])
-    assert rates(steps=4, warmup=0, power=2.0) == pytest.approx([1, 0.5625, 0.25, 0.0625])
+    assert rates(iterations=5, warmup=0, power=0.9) == pytest.approx([(1 - step / 5) ** 0.9 for step in range(5)])
+    assert rates(iterations=4, warmup=0, power=2.0) == pytest.approx([1, 0.5625, 0.25, 0.0625])
 
 
 def test_cosine():
     expected = [1, (1 + math.sqrt(0.5)) / 2, 0.5, (1 - math.sqrt(0.5)) / 2]
-    assert rates(steps=4, warmup=0, schedule="cosine") == pytest.approx(expected)
+    assert rates(iterations=4, warmup=0, schedule="cosine") == pytest.approx(expected)
 
 
 def test_warm_up():
-    fall = rates(steps=20, warmup=0)
-    found = rates(steps=20, warmup=0.25)
+    fall = rates(iterations=20, warmup=0)
+    found = rates(iterations=20, warmup=0.25)
     assert [a / b for a, b in zip(found, fall, strict=True)] == pytest.approx([0.2, 0.4, 0.6, 0.8, *[1.0] * 16])
-    assert rates(steps=20, warmup=0.02) == fall  # less than a step is none
+    assert rates(iterations=20, warmup=0.02) == fall  # less than a step is none
 
 
 def test_no_step_is_for_nothing():
     for name in ("poly", "cosine"):
-        assert min(rates(steps=50, warmup=0.1, schedule=name)) > 0
+        assert min(rates(iterations=50, warmup=0.1, schedule=name)) > 0
 
 
 class Parts(nn.Module):
@@ -84,10 +84,10 @@ def test_lites_encoder_is_an_encoder():
 @pytest.mark.parametrize("name", ["adamw", "sgd"])
 def test_every_group_follows_the_schedule(name, done):
     """Also if a resumed run starts at a later step; the rates are exactly the factor times the group's own."""
-    recipe = quick(optimiser=name, steps=4, warmup=0.4, power=0.9, lr=0.4, encoder_lr=0.3)
+    recipe = quick(optimiser=name, iterations=4, warmup=0.4, power=0.9, lr=0.4, encoder_lr=0.3)
     made = optimiser(Parts(), recipe)
     follows = schedule(made, recipe, done=done)
-    for step in range(done, recipe.steps):
+    for step in range(done, recipe.iterations):
         factor = rate(step, recipe)
         assert {group["lr"] for group in made.param_groups} == {factor * (0.4 * 0.3), factor * 0.4}
         made.step()

@@ -9,7 +9,7 @@ import pytest
 from segcertify import InputError
 from segcertify.training import Intervals, Recipe
 
-OTHER = Recipe(objective="consistency", sigma=(0.1, 0.5), m=3, crop=(32, 48), scale=(1.0, 1.5), flip=False, seed=7)
+OTHER = Recipe(objective="consistency", sigma=(0.1, 0.5), m=3, crop=(32, 48), rescale=(1.0, 1.5), flip=False, seed=7)
 
 
 @pytest.mark.parametrize("recipe", [Recipe(), OTHER, Recipe(objective="non-robust", sigma=())])
@@ -18,7 +18,9 @@ def test_round_trip_through_json(recipe):
 
 
 def test_lists_are_tuples():
-    assert Recipe(sigma=[0.1], crop=[32, 48], scale=[1.0, 2.0]) == Recipe(sigma=(0.1,), crop=(32, 48), scale=(1.0, 2.0))
+    assert Recipe(sigma=[0.1], crop=[32, 48], rescale=[1.0, 2.0]) == Recipe(
+        sigma=(0.1,), crop=(32, 48), rescale=(1.0, 2.0)
+    )
 
 
 def test_the_noise_that_is_drawn():
@@ -36,7 +38,8 @@ def test_unknown_settings_are_refused():
     [
         *((name, value) for name in ("objective", "optimiser", "schedule", "class_weights", "precision")
           for value in ("other", None)),
-        *((name, value) for name in ("m", "attack_steps", "steps", "batch_size") for value in (0, -1, 1.5, True, "x")),
+        *((name, value) for name in ("m", "attack_steps", "iterations", "batch_size")
+          for value in (0, -1, 1.5, True, "x")),
         *(("seed", value) for value in (-1, 0.5)),
         *((name, value) for name in ("lr", "encoder_lr", "epsilon", "power", "ohem")
           for value in (0, -1, float("nan"), float("inf"), "x")),
@@ -46,7 +49,7 @@ def test_unknown_settings_are_refused():
         ("ohem", 1.1),
         *(("sigma", value) for value in ((), (0.0,), (0.25, -1), ("x",), 0.25, "0.25", None)),
         *(("crop", value) for value in (320, (320,), (320, 8), (320, 41.5), (64, 64, 64), None)),
-        *(("scale", value) for value in (1.0, (1.0,), (2.0, 1.0), (0, 1.0), (-1, 1), (1, float("inf")), "ab")),
+        *(("rescale", value) for value in (1.0, (1.0,), (2.0, 1.0), (0, 1.0), (-1, 1), (1, float("inf")), "ab")),
         *(("flip", value) for value in ("no", 1, None)),
     ],
 )  # fmt: skip
@@ -61,7 +64,7 @@ def test_consistency_needs_two_copies():
     assert Recipe(objective="smoothadv", m=1).m == 1
 
 
-@pytest.mark.parametrize("edge", [{"ohem": 1.0}, {"warmup": 0}, {"ema": 0}, {"clip": 0}, {"scale": (1, 1)}])
+@pytest.mark.parametrize("edge", [{"ohem": 1.0}, {"warmup": 0}, {"ema": 0}, {"clip": 0}, {"rescale": (1, 1)}])
 def test_edges_that_are_allowed(edge):
     Recipe(**edge)
 

@@ -23,7 +23,7 @@ def augment_clouds(clouds: torch.Tensor, augmentation: Augmentation, *, vectors:
     mirror = torch.where(torch.rand(count, device=device) < 0.5 * augmentation.flip, -1.0, 1.0)
     matrices[:, SIDE] *= mirror[:, None]
     triples = clouds[:, :, :rotated].reshape(count, -1, 3) @ matrices.transpose(1, 2)
-    low, high = (math.log(scale) for scale in augmentation.scale)
+    low, high = (math.log(scale) for scale in augmentation.rescale)
     moved = torch.cat([triples.reshape(count, -1, rotated), clouds[:, :, rotated:]], 2)
     moved[:, :, :3] *= torch.exp(low + (high - low) * torch.rand(count, 1, 1, device=device))
     return moved

@@ -34,7 +34,7 @@ def augment_images(
 def _grid(sizes: torch.Tensor, canvas: torch.Size, augmentation: Augmentation) -> torch.Tensor:
     """The position in its canvas that each pixel of the crops comes from, for `grid_sample`: (B, *crop, 2), x first."""
     count, device = len(sizes), sizes.device
-    low, high = (math.log(scale) for scale in augmentation.scale)
+    low, high = (math.log(scale) for scale in augmentation.rescale)
     scale = low + (high - low) * torch.rand(count, 1, device=device)
     scale = torch.exp(scale + ASPECT * _symmetric(count, 2, device=device) * (high > low))  # of height and of width
     angle = math.radians(augmentation.rotate) * _symmetric(count, device=device)

@@ -16,7 +16,7 @@ from segcertify.training import Intervals, Recipe, train
 from segcertify.training.objectives import PixelLoss, objective
 from segcertify.training.pool import CloudPool, read_pool
 
-STILL = {"scale": (1.0, 1.0), "rotate": 0.0, "flip": False}
+STILL = {"rescale": (1.0, 1.0), "rotate": 0.0, "flip": False}
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_mirrors_change_the_side_of_points_and_normals(pool):
 
 def test_scales_change_coordinates_alone(pool):
     torch.manual_seed(0)
-    x, _ = augmented(pool, torch.arange(6), scale=(0.5, 2.0))
+    x, _ = augmented(pool, torch.arange(6), rescale=(0.5, 2.0))
     ratio = x[..., :3].norm(dim=(1, 2)) / pool.clouds[..., :3].norm(dim=(1, 2))
     assert ((ratio >= 0.5) & (ratio <= 2.0)).all()
     assert ratio.std() > 0.01
@@ -109,7 +109,7 @@ def test_the_draws_are_those_of_before():
     """Numbers of the first version of this code, for the same seed; the next draw shows how many it took."""
     torch.manual_seed(7)
     clouds = torch.arange(42.0).reshape(2, 3, 7)[[1, 0]] / 10
-    x = augment_clouds(clouds, Augmentation(crop=(16, 16), scale=(0.5, 2.0), rotate=40.0, flip=True), vectors=2)
+    x = augment_clouds(clouds, Augmentation(crop=(16, 16), rescale=(0.5, 2.0), rotate=40.0, flip=True), vectors=2)
     first = [2.7928112, 2.2177255, -3.7508924, 2.3538096, 1.8537878, -3.1293852, 2.7]
     last = [0.3118766, 0.7010965, -1.2180659, 0.7009277, 1.5276840, -2.6296163, 2.0]
     np.testing.assert_allclose(x[0, 0], first, rtol=2e-6)
@@ -132,7 +132,7 @@ def test_noise_and_attacks_move_coordinates_alone(pool, name):
 
 
 def test_a_run_on_clouds_ends_in_a_model_that_loads(shapes, tmp_path, monkeypatch):
-    recipe = Recipe(steps=4, batch_size=2, ema=0.0, precision="fp32", **STILL)
+    recipe = Recipe(iterations=4, batch_size=2, ema=0.0, precision="fp32", **STILL)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "per_point.py").write_text(
         "from torch import nn\n\n"
@@ -157,5 +157,5 @@ def test_a_run_on_clouds_ends_in_a_model_that_loads(shapes, tmp_path, monkeypatc
 
 def test_a_model_for_other_parts_is_refused_before_the_run(shapes, tmp_path):
     with pytest.raises(InputError, match=r"logits \(B, 50, points\)"):
-        train(PerPoint(7, 4), shapes, Recipe(steps=1), out=tmp_path / "run", spec="python:x:y")
+        train(PerPoint(7, 4), shapes, Recipe(iterations=1), out=tmp_path / "run", spec="python:x:y")
     assert not (tmp_path / "run").exists()

@@ -11,7 +11,7 @@ from segcertify.data.images.augmentation import GREY
 from segcertify.training.pool import ImagePool
 
 H, W = 48, 64
-PLAIN = {"scale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (H, W)}
+PLAIN = {"rescale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (H, W)}
 
 
 def pool_of(images, targets, sizes=None):
@@ -83,7 +83,7 @@ def test_image_and_target_are_mirrored_together():
 
 @pytest.mark.parametrize("changes", [{}, {"rotate": 45.0}, {"crop": (80, 96), "rotate": 20.0, "flip": True}])
 def test_image_and_target_stay_together(changes):
-    settings = {"scale": (0.5, 2.0), "crop": (32, 40)} | changes
+    settings = {"rescale": (0.5, 2.0), "crop": (32, 40)} | changes
     images, targets = augmented(block_pool(), [0] * 40, **settings)
     decided = 0
     for kind in range(3):
@@ -114,7 +114,7 @@ def test_outside_is_grey_and_ignored_and_all_of_a_small_image_is_seen():
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
 def test_crops_are_anywhere_in_the_image_and_not_beside_it(factor):
     """500 crops: no centre in the first or last tenth of its range with probability 4 * 0.9^500 < 1e-22."""
-    settings = {"crop": (16, 16), "scale": (factor, factor)}
+    settings = {"crop": (16, 16), "rescale": (factor, factor)}
     middle = source(ramp_pool(), 500, **settings)[:, :, 8, 8] + 0.5 - 0.5 / factor
     for axis, length in ((0, W), (1, H)):
         extent = 16 / factor  # of a crop, in the image's pixels
@@ -127,7 +127,7 @@ def test_crops_are_anywhere_in_the_image_and_not_beside_it(factor):
 
 @pytest.mark.parametrize("factor", [0.8, 2.0])
 def test_a_scale_enlarges(factor):
-    positions = source(ramp_pool(), 20, crop=(16, 16), scale=(factor, factor))
+    positions = source(ramp_pool(), 20, crop=(16, 16), rescale=(factor, factor))
     across, down = positions.diff(dim=3)[:, :, 4:12, 4:11], positions.diff(dim=2)[:, :, 4:11, 4:12]
     for steps, own, other in ((across, 0, 1), (down, 1, 0)):
         assert steps[:, own].flatten().numpy() == pytest.approx(1 / factor, abs=1e-3)
@@ -136,7 +136,7 @@ def test_a_scale_enlarges(factor):
 
 def test_scales_are_spread_over_their_range_each_image_its_own():
     """400 scales: none in the lowest or highest tenth of the logarithms with probability 2 * 0.9^400 < 1e-18."""
-    positions = source(ramp_pool(), 400, crop=(16, 16), scale=(0.5, 2.0))
+    positions = source(ramp_pool(), 400, crop=(16, 16), rescale=(0.5, 2.0))
     across = 1 / (positions[:, 0, 8, 8] - positions[:, 0, 8, 7])
     down = 1 / (positions[:, 1, 8, 8] - positions[:, 1, 7, 8])
     both = (across * down).sqrt().log2()
@@ -163,8 +163,8 @@ def test_turns_are_rigid_and_within_their_range():
 
 def test_colours_change_within_bounds_and_leave_targets_alone():
     pool = noise_pool(count=1)
-    plain, targets = augmented(pool, [0] * 20, colour=0.0, scale=(0.5, 2.0), rotate=10.0)
-    coloured, same = augmented(pool, [0] * 20, colour=2.0, scale=(0.5, 2.0), rotate=10.0)
+    plain, targets = augmented(pool, [0] * 20, colour=0.0, rescale=(0.5, 2.0), rotate=10.0)
+    coloured, same = augmented(pool, [0] * 20, colour=2.0, rescale=(0.5, 2.0), rotate=10.0)
     assert torch.equal(targets, same)
     for x in (plain, coloured):
         assert 0 <= x.min() < 0.01
@@ -177,13 +177,13 @@ def test_colours_change_within_bounds_and_leave_targets_alone():
 def test_colours_of_black_are_numbers():
     """Between black pixels rounding goes a little below zero, of which no power is a number."""
     black = pool_of(torch.zeros(1, 3, H, W), torch.zeros(1, H, W))
-    x, _ = augmented(black, [0] * 40, colour=1.0, scale=(0.5, 2.0), rotate=45.0)
+    x, _ = augmented(black, [0] * 40, colour=1.0, rescale=(0.5, 2.0), rotate=45.0)
     assert torch.isfinite(x).all()
 
 
 def test_the_draws_depend_on_the_seed():
     pool = noise_pool()
-    settings = {"scale": (0.5, 2.0), "rotate": 10.0, "colour": 0.5, "flip": True}
+    settings = {"rescale": (0.5, 2.0), "rotate": 10.0, "colour": 0.5, "flip": True}
     first, again, other = (augmented(pool, [0, 1, 2], seed, **settings)[0] for seed in (1, 1, 2))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
@@ -191,7 +191,7 @@ def test_the_draws_depend_on_the_seed():
 
 def test_the_draws_are_those_of_before():
     """Numbers of the first version of this code, for the same seed; the next draw shows how many it took."""
-    settings = {"scale": (0.5, 2.0), "rotate": 30.0, "colour": 0.5, "flip": True, "crop": (16, 20)}
+    settings = {"rescale": (0.5, 2.0), "rotate": 30.0, "colour": 0.5, "flip": True, "crop": (16, 20)}
     x, target = augmented(noise_pool(), [2, 0, 1], 7, **settings)
     expected = [[0.6216841, 0.6357608, 0.6576529], [0.4740678, 0.4734510, 0.4850093], [0.4560536, 0.5175662, 0.5127152]]
     np.testing.assert_allclose(x.mean((2, 3)), expected, rtol=1e-5)
