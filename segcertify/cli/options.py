@@ -6,8 +6,10 @@ An option whose type differs between commands is a generic alias: ``Sigma[float]
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -119,6 +121,17 @@ Out = Annotated[T, _option("--out", "Where the results go: a folder, for join a 
 Half = Annotated[bool, _option("--half", "Write the weights in half precision.", OUTPUT)]
 Json = Annotated[bool, _option("--json", "Print one JSON object, and all else on standard error.", OUTPUT)]
 Quiet = Annotated[bool, _option("--quiet", "Print only the result: no progress, no notes.", OUTPUT)]
+
+
+def with_options(command: Callable[..., None], more: Iterable[inspect.Parameter]) -> Callable[..., None]:
+    """The command with ``more`` options after its own, instead of its ``**settings``."""
+    parameters = [*inspect.signature(command, eval_str=True).parameters.values(), *more]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    options = [each.replace(kind=keyword) for each in parameters if each.kind is not each.VAR_KEYWORD]
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in options}
+    return command
+
 
 SETTING = {"sigma": float, "n": int, "tau": float}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -65,15 +66,7 @@ def _of_images(name: str) -> Callable[..., None]:
         model: opt.Model[str],
         non_robust: opt.NonRobust[str | None] = None,
         scale: Annotated[list[str] | None, typer.Option(help="Only these scales: 0.25, 0.5, ..., multi.")] = None,
-        seed: opt.Seed = 0,
-        every: opt.Every[int | None] = None,
-        limit: opt.Limit = None,
-        batch_size: opt.BatchSize = None,
-        device: opt.Device = None,
-        precision: opt.Precision = "fp32",
-        out: opt.Out[Path | None] = None,
-        json: opt.Json = False,
-        quiet: opt.Quiet = False,
+        **settings: Any,
     ) -> None:
         from segcertify.reproduce.paper_tables import paper_table
 
@@ -87,12 +80,10 @@ def _of_images(name: str) -> Callable[..., None]:
             for each in scale or scales
             for kind, spec in given.items()
         }
-        scenes = partial(_scenes, data, every=every, limit=limit)
-        _run(name, specs, scenes, out, scale or (), label=model, printer=Printer(json, quiet), seed=seed,
-             device=device, batch_size=batch_size, precision=precision)  # fmt: skip
+        _run(name, specs, data, scale or (), model, **settings)
 
     command.__doc__ = IMAGES[name]
-    return command
+    return opt.with_options(command, _shared())
 
 
 def _of_clouds(name: str) -> Callable[..., None]:
@@ -108,35 +99,34 @@ def _of_clouds(name: str) -> Callable[..., None]:
                 "its training or non-robust, with -normals where it takes them). Once for each model that there is.",
             ),
         ],
-        seed: opt.Seed = 0,
-        every: opt.Every[int | None] = None,
-        limit: opt.Limit = None,
-        batch_size: opt.BatchSize = None,
-        device: opt.Device = None,
-        precision: opt.Precision = "fp32",
-        out: opt.Out[Path | None] = None,
-        json: opt.Json = False,
-        quiet: opt.Quiet = False,
+        **settings: Any,
     ) -> None:
         if "normals=" in data:
             raise InputError(f"leave normals out of {data!r}: each model's name says whether it takes them")
-        scenes = partial(_scenes, data, every=every, limit=limit)
-        _run(name, _named(model), scenes, out, printer=Printer(json, quiet), seed=seed, device=device,
-             batch_size=batch_size, precision=precision)  # fmt: skip
+        _run(name, _named(model), data, **settings)
 
     command.__doc__ = CLOUDS[name]
-    return command
+    return opt.with_options(command, _shared())
+
+
+def _shared() -> list[inspect.Parameter]:
+    """The options that the commands of all tables share: the keyword arguments of `_run`."""
+    parameters = inspect.signature(_run, eval_str=True).parameters.values()
+    return [each for each in parameters if each.kind is each.KEYWORD_ONLY]
 
 
 def _run(
-    name: str, specs: dict[str, str], scenes: Callable[[bool], DataSet], out: Path | None, heads: Sequence[str] = (), *,
-    label: str = "", printer: Printer, seed: int, device: str | None, batch_size: int | None, precision: str,
+    name: str, specs: dict[str, str], data: str, heads: Sequence[str] = (), label: str = "", *, seed: opt.Seed = 0,
+    every: opt.Every[int | None] = None, limit: opt.Limit = None, batch_size: opt.BatchSize = None,
+    device: opt.Device = None, precision: opt.Precision = "fp32", out: opt.Out[Path | None] = None,
+    json: opt.Json = False, quiet: opt.Quiet = False,
 ) -> None:  # fmt: skip
     """Run a table with the models of these specs, print it, and write it and its figure."""
     from segcertify.figures.image import save_figure
     from segcertify.reproduce.paper_tables import paper_table, reproduce, sweep_figure
 
     table, out, device = paper_table(name), opt.folder(out or Path("reproduce") / name), opt.chosen_device(device)
+    scenes, printer = partial(_scenes, data, every=every, limit=limit), Printer(json, quiet)
     models = {each: partial(opt.ready_model, spec, device) for each, spec in specs.items()}
     if not table.clouds:
         models = {each: make for each, make in models.items() if each in table.models}  # not all have a non-robust one

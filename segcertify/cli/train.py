@@ -24,6 +24,7 @@ from segcertify.cli.options import (
     Seed,
     Sigma,
     import_from_here,
+    with_options,
 )
 from segcertify.cli.printing import Printer, resumable
 
@@ -40,8 +41,7 @@ def _with_recipe(command: Callable[..., None]) -> Callable[..., None]:
 
     hints = get_type_hints(Recipe) | {"sigma": list[float]}
     defaults = Recipe().to_plain()
-    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    parameters, panel = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own], ""
+    parameters, panel = [], ""
     for field in fields(Recipe):
         panel = PANELS.get(field.name, panel)
         own_option = typer.Option(help=field.metadata["help"], rich_help_panel=panel)
@@ -54,9 +54,7 @@ def _with_recipe(command: Callable[..., None]) -> Callable[..., None]:
                 annotation=Annotated[hints[field.name], option],
             )
         )
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    return command
+    return with_options(command, parameters)
 
 
 @_with_recipe

@@ -4,8 +4,10 @@ import json
 import sys
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
+import segcertify as sc
 from segcertify.cli import main, printing
 
 
@@ -55,3 +57,11 @@ def segcertify(folder, monkeypatch, capsys):
         return shown
 
     return run
+
+
+@pytest.fixture(scope="session")
+def chair():
+    """The rows of a file: x y z nx ny nz label, far from the origin and large."""
+    scene = sc.data.load("shapes:?category=Chair&count=1&normals=true&points=600")[0]
+    x, target = scene.x, scene.target
+    return np.column_stack([x * [3, 3, 3, 1, 1, 1] + [5, 1, -2, 0, 0, 0], target]).astype(np.float32)

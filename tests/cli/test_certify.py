@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from PIL import Image
+from single_clouds import BACK, HEIGHTS, LEG, MODELS, NAMES, SHAPES, changed, write
 
 import segcertify as sc
 from segcertify import InputError
@@ -24,30 +25,6 @@ def halves():
     return lambda batch: (batch[..., 0] > 0).long()
 """
 BRIGHT = ["--model", "python:my_model:bright"]
-MODELS = """
-import torch
-from segcertify.models import PartSegmenter, PointNet2
-
-SEEN = []
-
-class ByHeight(PointNet2):
-    "Legs are low, backs are high; takes no time."
-
-    def forward(self, points, category=None, seeds=None):
-        points, _ = self._checked(points, category)
-        SEEN.append(points)
-        logits = torch.zeros(len(points), 50, points.shape[1])
-        logits[:, 12], logits[:, 14] = 9 * points[..., 1], -9 * points[..., 1]
-        return logits
-
-def shapes(normals=True, category="Chair"):
-    return PartSegmenter(ByHeight(normals).eval(), category, runs=1)
-
-def heights():
-    return lambda batch: SEEN.append(batch) or (batch[..., 1] > 0).long()
-"""
-SHAPES, HEIGHTS = "python:cloud_models:shapes", "python:cloud_models:heights"
-BACK, LEG = 12, 14
 
 
 @pytest.fixture
@@ -167,36 +144,12 @@ def test_certify_never_replaces_another_inputs_certificate(files, segcertify):
     segcertify("certify", "photo.png", *arguments, "--tau", "0.8")
 
 
-@pytest.fixture(scope="module")
-def chair():
-    """The rows of a file: x y z nx ny nz label, far from the origin and large."""
-    scene = sc.data.load("shapes:?category=Chair&count=1&normals=true&points=600")[0]
-    x, target = scene.x, scene.target
-    return np.column_stack([x * [3, 3, 3, 1, 1, 1] + [5, 1, -2, 0, 0, 0], target]).astype(np.float32)
-
-
 @pytest.fixture
 def models(folder, monkeypatch):
     """Where the commands on clouds run."""
     (folder / "cloud_models.py").write_text(MODELS)
     monkeypatch.syspath_prepend(folder)
     return folder
-
-
-def write(path, table, names):
-    """A cloud in whatever form its suffix says."""
-    if path.suffix == ".npy":
-        np.save(path, table)
-    elif path.suffix == ".txt":
-        np.savetxt(path, table)
-    else:
-        properties = "".join(f"property float {name}\n" for name in names)
-        header = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(table)}\n{properties}end_header\n"
-        path.write_bytes(header.encode() + table.astype("<f4").tobytes())
-    return path
-
-
-NAMES = ["x", "y", "z", "nx", "ny", "nz", "label"]
 
 
 def facts(page):
@@ -275,12 +228,6 @@ def test_an_image_has_the_cards_names_and_colours(models, monkeypatch):
     Image.fromarray(np.full((32, 48), 7, np.uint8)).save(models / "truth.png")
     with pytest.raises(InputError, match=r"truth.png, pixel \(0, 0\), holds the value 7, which is neither a class"):
         certify(models / "photo.png", "pets", 0.25, label=models / "truth.png")
-
-
-def changed(table, row, column, value):
-    table = table.copy()
-    table[row, column] = value
-    return table
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 
-import numpy as np
+import evaluated
 import pytest
 import trees
-from PIL import Image
 
 import segcertify as sc
 from segcertify.evaluation import Setting
-from segcertify.records import read_records
 
 SETTINGS = [Setting(0.1, 60, 0.75), Setting(0.1, 120, 0.9), Setting(0.3, 60, 0.75), Setting(0.3, 60, 0.95)]
 MODULE = """
@@ -139,23 +136,7 @@ def test_the_noise_of_clouds(folder, segcertify, noise):
 
 @pytest.fixture
 def pets(tmp_path):
-    """Five small scenes in the pets layout: dark is background, bright is cat, with wrong and ignored pixels."""
-    rng = np.random.default_rng(0)
-    for folder in ("images", "labels"):
-        (tmp_path / "pets" / folder).mkdir(parents=True)
-    for name in "abcde":
-        bright = rng.random((12, 16)) < 0.5
-        pixels = np.where(bright[..., None], 200, 60) + rng.integers(-40, 40, (12, 16, 3))
-        labels = np.where(rng.random((12, 16)) < 0.1, 2, bright.astype(int))
-        labels[0] = 255
-        Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / "pets" / "images" / f"{name}.jpg", quality=95)
-        Image.fromarray(labels.astype(np.uint8)).save(tmp_path / "pets" / "labels" / f"{name}.png")
-    return tmp_path / "pets"
-
-
-def without_times(path):
-    records = [asdict(record) for record in read_records(path)]
-    return [{k: v for k, v in record.items() if not k.endswith("_seconds")} for record in records]
+    return evaluated.pets(tmp_path / "pets")
 
 
 def test_killed_three_times_gives_the_same_records(pets, tmp_path):
@@ -182,7 +163,9 @@ def test_killed_three_times_gives_the_same_records(pets, tmp_path):
         assert records("killed") < 5 * 7
     for out in ("killed", "whole"):
         subprocess.run([*command, "--out", out], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
-    assert without_times(tmp_path / "killed" / "records.jsonl") == without_times(tmp_path / "whole" / "records.jsonl")
+    assert evaluated.without_times(tmp_path / "killed" / "records.jsonl") == evaluated.without_times(
+        tmp_path / "whole" / "records.jsonl"
+    )
     for votes in (tmp_path / "whole" / "votes").iterdir():
         assert votes.read_bytes() == (tmp_path / "killed" / "votes" / votes.name).read_bytes()
     assert json.loads((tmp_path / "killed" / "config.json").read_text())["model"] == "python:my_model:brightness"

@@ -2,45 +2,12 @@
 
 import numpy as np
 import pytest
+from single_clouds import BACK, HEIGHTS, MODELS, NAMES, SHAPES, changed, write
 
-import segcertify as sc
 from segcertify import InputError
 from segcertify.cli.inputs import read
 from segcertify.data.domain import ARRAY, CLOUD
 from segcertify.models import load, with_precision
-
-MODELS = """
-import torch
-from segcertify.models import PartSegmenter, PointNet2
-
-SEEN = []
-
-class ByHeight(PointNet2):
-    "Legs are low, backs are high; takes no time."
-
-    def forward(self, points, category=None, seeds=None):
-        points, _ = self._checked(points, category)
-        SEEN.append(points)
-        logits = torch.zeros(len(points), 50, points.shape[1])
-        logits[:, 12], logits[:, 14] = 9 * points[..., 1], -9 * points[..., 1]
-        return logits
-
-def shapes(normals=True, category="Chair"):
-    return PartSegmenter(ByHeight(normals).eval(), category, runs=1)
-
-def heights():
-    return lambda batch: SEEN.append(batch) or (batch[..., 1] > 0).long()
-"""
-SHAPES, HEIGHTS = "python:cloud_models:shapes", "python:cloud_models:heights"
-BACK, LEG = 12, 14
-
-
-@pytest.fixture(scope="module")
-def chair():
-    """The rows of a file: x y z nx ny nz label, far from the origin and large."""
-    scene = sc.data.load("shapes:?category=Chair&count=1&normals=true&points=600")[0]
-    x, target = scene.x, scene.target
-    return np.column_stack([x * [3, 3, 3, 1, 1, 1] + [5, 1, -2, 0, 0, 0], target]).astype(np.float32)
 
 
 @pytest.fixture(autouse=True)
@@ -49,20 +16,6 @@ def models(folder, monkeypatch):
     monkeypatch.syspath_prepend(folder)
 
 
-def write(path, table, names):
-    """A cloud in whatever form its suffix says."""
-    if path.suffix == ".npy":
-        np.save(path, table)
-    elif path.suffix == ".txt":
-        np.savetxt(path, table)
-    else:
-        properties = "".join(f"property float {name}\n" for name in names)
-        header = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(table)}\n{properties}end_header\n"
-        path.write_bytes(header.encode() + table.astype("<f4").tobytes())
-    return path
-
-
-NAMES = ["x", "y", "z", "nx", "ny", "nz", "label"]
 LAYOUTS = {3: [0, 1, 2], 4: [0, 1, 2, 6], 6: [0, 1, 2, 3, 4, 5], 7: [*range(7)]}
 
 
@@ -102,12 +55,6 @@ def test_which_files_hold_clouds(folder, chair):
         found = read(folder / name, model, label=None, ignore=255)
         assert (found.domain, found.x.shape) == (domain, (600, 6))
     np.testing.assert_array_equal(read(folder / "a.npy", other, label=None, ignore=255).x, chair[:, :6])
-
-
-def changed(table, row, column, value):
-    table = table.copy()
-    table[row, column] = value
-    return table
 
 
 def test_an_ignored_label(folder, chair):

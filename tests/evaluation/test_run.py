@@ -3,6 +3,7 @@
 import os
 from dataclasses import asdict
 
+import evaluated
 import numpy as np
 import pytest
 import torch
@@ -30,23 +31,7 @@ def brightness(batch):
 
 @pytest.fixture
 def pets(tmp_path):
-    """Five small scenes in the pets layout: dark is background, bright is cat, with wrong and ignored pixels."""
-    rng = np.random.default_rng(0)
-    for folder in ("images", "labels"):
-        (tmp_path / "pets" / folder).mkdir(parents=True)
-    for name in "abcde":
-        bright = rng.random((12, 16)) < 0.5
-        pixels = np.where(bright[..., None], 200, 60) + rng.integers(-40, 40, (12, 16, 3))
-        labels = np.where(rng.random((12, 16)) < 0.1, 2, bright.astype(int))
-        labels[0] = 255
-        Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / "pets" / "images" / f"{name}.jpg", quality=95)
-        Image.fromarray(labels.astype(np.uint8)).save(tmp_path / "pets" / "labels" / f"{name}.png")
-    return tmp_path / "pets"
-
-
-def without_times(path):
-    records = [asdict(record) for record in read_records(path)]
-    return [{k: v for k, v in record.items() if not k.endswith("_seconds")} for record in records]
+    return evaluated.pets(tmp_path / "pets")
 
 
 @pytest.mark.filterwarnings("ignore:n=60 can certify nothing")
@@ -241,7 +226,9 @@ def test_a_failing_scene_loses_nothing_that_was_finished(pets, tmp_path):
     assert finished > 0
     evaluate(brightness, data, out=out, settings=SETTINGS, name="m", batch_size=10)
     evaluate(brightness, data, out=tmp_path / "whole", settings=SETTINGS, name="m", batch_size=10)
-    assert without_times(out / "records.jsonl") == without_times(tmp_path / "whole" / "records.jsonl")
+    assert evaluated.without_times(out / "records.jsonl") == evaluated.without_times(
+        tmp_path / "whole" / "records.jsonl"
+    )
 
 
 def test_pictures_are_kept(pets, tmp_path):
