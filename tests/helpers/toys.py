@@ -28,6 +28,8 @@ QUICK = {
     "iterations": 11, "batch_size": 4, "crop": (16, 16), "precision": "fp32", "lr": 0.01, "rescale": (0.8, 1.25),
     "colour": 0.2,
 }  # fmt: skip
+AS_IT_IS = {"rescale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (24, 32)}
+"""No augmentation of pictures of this size."""
 
 
 def tree(root, *, sizes=SIZES, split="train"):

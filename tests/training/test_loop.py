@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from scipy.stats import kstest, norm
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
-from toys import Recorder, killed, load, quick, same, small, trained, weights
+from toys import AS_IT_IS, Recorder, killed, load, quick, same, small, trained, weights
 
 import segcertify as sc
 from segcertify import InputError
@@ -20,9 +19,6 @@ from segcertify.models import read_card
 from segcertify.training import Intervals, loop
 from segcertify.training.distributed import Processes
 from segcertify.training.log import TIMES, read_log
-
-AS_IT_IS = {"rescale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (24, 32)}
-"""No augmentation of pictures of this size."""
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -105,31 +101,6 @@ def test_global_seeds_are_neither_used_nor_touched(data, tmp_path, monkeypatch):
     assert same(weights(paths[0]), weights(paths[1]))
     other = trained(data, tmp_path / "3", quick(seed=1))
     assert not same(weights(other), weights(paths[0]))
-
-
-@pytest.mark.parametrize("normalised", [True, False])
-def test_every_step_has_its_own_noise_before_the_normalisation(tmp_path, normalised):
-    """Kolmogorov-Smirnov on 18,432 numbers, three times, each at 1e-6; correlations within 5.5 standard errors."""
-    data = load(tmp_path / "toys", sizes=[(24, 32)])
-    clean = torch.from_numpy(data[0].x)
-    recipe = quick(**AS_IT_IS, iterations=3, sigma=(0.3,), batch_size=8)
-    model = Recorder(small())
-    if normalised:  # what the network itself gets, behind a normalisation
-        model = Recorder(nn.Conv2d(3, 3, 1))
-        network = small()
-        trained(data, tmp_path / "out", recipe, nn.Sequential(network[0], model))
-        seen = [x * network[0].std + network[0].mean for x in model.seen[1:]]
-    else:
-        trained(data, tmp_path / "out", recipe, model)
-        seen = model.seen[1:]  # the first is grey, to see whether the model fits
-    noises = [(x - clean) for x in seen]
-    assert len(noises) == 3
-    for noise in noises:
-        assert kstest(noise.flatten(), norm(0, 0.3).cdf).pvalue > 1e-6
-    steps = np.corrcoef([noise.flatten().numpy() for noise in noises])
-    assert abs(steps[np.triu_indices(3, 1)]).max() < 5.5 / np.sqrt(noises[0].numel())
-    images = np.corrcoef(noises[0].flatten(1).numpy())
-    assert abs(images[np.triu_indices(8, 1)]).max() < 5.5 / np.sqrt(clean.numel())
 
 
 def test_noise_depends_on_the_seed_and_the_process(tmp_path, monkeypatch):

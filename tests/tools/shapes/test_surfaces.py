@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from segcertify import InputError
 from tools.shapes.surfaces import (
@@ -97,29 +96,6 @@ def test_inside_is_where_the_function_is_negative(surface, level, area, volume, 
     points = rng.uniform(surface.min() - 0.2, surface.max() + 0.2, (4000, 3))
     clear = np.abs(level(points)) > 0.05
     assert np.array_equal(inside(points, surface)[clear], level(points)[clear] < 0)
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    "surface", [FORMS[name][0] for name in ("box", "cone", "outline")], ids=["box", "cone", "outline"]
-)
-def test_points_are_uniform_by_area(surface, rng):
-    """Chi-square over the triangles; a false alarm in 1 of 10^4 seeds for each form."""
-    share = areas(surface) / areas(surface).sum()
-    surface, share = surface[share > 0], share[share > 0]
-    hits = np.bincount(scatter(surface, 20_000, rng).triangles, minlength=len(surface))
-    assert chisquare(hits, share * 20_000).pvalue > 1e-4
-
-
-@pytest.mark.statistical
-def test_points_are_uniform_within_a_triangle(rng):
-    """A false alarm in 1 of 10^4 seeds: the middle triangle gets a quarter, as each corner does."""
-    triangle = np.array([[(0, 0, 0), (3, 0, 0), (0, 1, 0)]], float)
-    weight = np.linalg.solve(
-        [[0, 3, 0], [0, 0, 1], [1, 1, 1]], np.insert(scatter(triangle, 4000, rng).points[:, :2], 2, 1, 1).T
-    )
-    corner = np.where(weight.max(axis=0) > 0.5, weight.argmax(axis=0), 3)
-    assert chisquare(np.bincount(corner)).pvalue > 1e-4
 
 
 def test_the_parts_of_a_surface_get_points_by_their_area(rng):
