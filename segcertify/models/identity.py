@@ -19,8 +19,9 @@ def identity(model: object) -> dict[str, Any]:
 
     ``weights`` is a digest of all parameters and buffers (also those that no file holds), ``classes`` the names of the
     modules' classes. A module that has more than weights says so in a method ``identity(self) -> dict`` of plain
-    values, as our wrappers do: ``settings`` holds these by the module's path. Of other modules that print settings
-    (``extra_repr``), ``settings`` holds the plain attributes, unless they are torch's. A plain function says nothing.
+    values, as our wrappers do: ``settings`` holds these and the class by the module's path. A wrapper that changes no
+    label returns None and is left out. Of other modules that print settings (``extra_repr``), ``settings`` holds the
+    plain attributes, unless they are torch's. A plain function says nothing.
     """
     modules = dict(model.named_modules()) if isinstance(model, nn.Module) else {"": model}
     settings = {path: _settings(module) for path, module in modules.items()}
@@ -28,7 +29,7 @@ def identity(model: object) -> dict[str, Any]:
     return {
         "weights": weights_digest(model),
         "classes": list(dict.fromkeys(plain)) if isinstance(model, nn.Module) else [],
-        "settings": {path: {"class": type(modules[path]).__name__, **said} for path, said in settings.items() if said},
+        "settings": {path: said for path, said in settings.items() if said},
     }
 
 
@@ -56,18 +57,25 @@ def weights_digest(model: object) -> str:
 
 
 def _settings(module: object) -> dict[str, Any] | None:
-    """What a module says of itself, else its plain attributes if it prints settings; None if it has neither."""
+    """What a module says of itself, else its plain attributes if it prints settings; None if it has neither.
+
+    Empty if the module says that it changes nothing.
+    """
+    name = {"class": type(module).__name__}
     describe = getattr(type(module), "identity", None)  # of the class: a submodule of that name is no method
     if not callable(describe):
         prints = getattr(type(module), "extra_repr", nn.Module.extra_repr) is not nn.Module.extra_repr
         if not prints or type(module).__module__.startswith("torch."):
             return None
         common = vars(nn.Module())
-        return {name: each for name, each in vars(module).items() if name not in common and _plain(each)} or None
+        own = {key: each for key, each in vars(module).items() if key not in common and _plain(each)}
+        return name | own if own else None
     said = describe(module)
+    if said is None:
+        return {}
     if not isinstance(said, dict):
         raise InputError(f"{type(module).__name__}.identity() must return a dict of plain values, but got {said!r}")
-    return said
+    return name | said
 
 
 def _plain(value: object) -> bool:

@@ -116,3 +116,27 @@ def test_what_earlier_versions_stored():
     assert same_identity(torch.relu, "")
     assert same_identity(torch.relu, hashlib.sha256().hexdigest()[:16])
     assert not same_identity(torch.relu, stored)
+
+
+def test_a_wrapper_without_settings_is_still_told_apart():
+    """Two wrappers of one network that say nothing but give opposite labels."""
+
+    class Kept(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def identity(self):
+            return {}
+
+        def forward(self, batch):
+            return self.model(batch)
+
+    class Negated(Kept):
+        def forward(self, batch):
+            return -self.model(batch)
+
+    kept, negated = identity(Kept(network())), identity(Negated(network()))
+    assert kept != negated
+    assert kept["settings"] == {"": {"class": "Kept"}}
+    assert not same_identity(Negated(network()), kept)

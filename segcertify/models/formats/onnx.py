@@ -2,7 +2,11 @@
 
 import hashlib
 import importlib
+import os
+import re
 import warnings
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +37,7 @@ def load_onnx(path: FilePath, *, output: str | None = None) -> Adapted:
         session = runtime.InferenceSession(str(file), options, providers=providers)
     except Exception as error:
         raise InputError(f"cannot read {file} as an ONNX model: {first_line(error)}") from error
-    return adapt(OnnxProgram(session, output=output, digest=hashlib.sha256(file.read_bytes()).hexdigest()[:16])).eval()
+    return adapt(OnnxProgram(session, output=output, digests=_digests(file))).eval()
 
 
 class OnnxProgram(nn.Module):
@@ -42,7 +46,7 @@ class OnnxProgram(nn.Module):
     A session whose batch axis is fixed runs on batches of that size.
     """
 
-    def __init__(self, session: Any, *, output: str | None = None, digest: str = "") -> None:
+    def __init__(self, session: Any, *, output: str | None = None, digests: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         inputs = session.get_inputs()
         if len(inputs) != 1:
@@ -50,15 +54,15 @@ class OnnxProgram(nn.Module):
         if inputs[0].type not in TYPES:
             raise InputError(f"an ONNX model must take floats, to add noise to, but this takes {inputs[0].type}")
         batch, *extent = inputs[0].shape
-        self.digest = digest
+        self.digests = dict(digests or {"file": ""})
         self.session, self.input, self.dtype = session, inputs[0].name, TYPES[inputs[0].type]
         self.output = _choose([entry.name for entry in session.get_outputs()], output)
         self.extent = tuple(side if isinstance(side, int) else None for side in extent)
         self.size = batch if isinstance(batch, int) else None
 
     def identity(self) -> dict[str, Any]:
-        """The digest of the file and the output: the weights are in neither parameters nor buffers."""
-        return {"file": self.digest, "output": self.output}
+        """The files' digests and the output: the weights are in neither parameters nor buffers."""
+        return {**self.digests, "output": self.output}
 
     def forward(self, batch: Tensor) -> Tensor:
         """The output for the batch, on the batch's device."""
@@ -70,6 +74,23 @@ class OnnxProgram(nn.Module):
         exact = batch.detach().to("cpu", torch.float64 if batch.dtype == torch.float64 else torch.float32)
         array = np.ascontiguousarray(exact.numpy(), dtype=self.dtype)
         return torch.from_numpy(self.session.run([self.output], {self.input: array})[0])
+
+
+def _digests(file: Path) -> dict[str, Any]:
+    """The digest of an ONNX file, and of each file beside it that holds some of its weights.
+
+    The name of such a file stands after the key ``location`` (a protobuf message of two texts).
+    """
+    content = file.read_bytes()
+    found = {"file": hashlib.sha256(content).hexdigest()[:16]}
+    external = {}
+    for match in re.finditer(rb"\x0a\x08location\x12([\x00-\x7f]|[\x80-\xff][\x00-\x7f])", content):
+        length = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(match[1]))
+        name = content[match.end() : match.end() + length].decode("utf-8", "replace")
+        if os.path.isfile(file.parent / name) and name not in external:  # the session has opened all that it needs
+            with (file.parent / name).open("rb") as weights:
+                external[name] = hashlib.file_digest(weights, "sha256").hexdigest()[:16]
+    return {**found, "external": external} if external else found
 
 
 def _choose(names: list[str], wanted: str | None) -> str:

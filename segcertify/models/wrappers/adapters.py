@@ -52,9 +52,9 @@ class Adapted(Wrapper):
         if self.normalise is not None:
             self.normalise.training = self.training
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any] | None:
         """Which entry of the model's output holds the scores, if one was chosen."""
-        return {} if self.output is None else {"output": self.output}
+        return None if self.output is None else {"output": self.output}
 
     def forward(self, batch: Tensor, seeds: Sequence[int] | None = None) -> Tensor:
         """The model's scores for the batch."""

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from segcertify import InputError, models
+from segcertify.models.identity import identity
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'segcertify[dev]'")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'segcertify[onnx]'")
@@ -19,7 +20,7 @@ DIFFERING = 0.005
 """Another runtime rounds otherwise: at most this share of labels at ties, or of votes, may differ."""
 
 
-def export(model, file, batch=2, dynamic=True, outputs=("scores",)):
+def export(model, file, batch=2, dynamic=True, outputs=("scores",), *, external=False):
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -31,7 +32,7 @@ def export(model, file, batch=2, dynamic=True, outputs=("scores",)):
             output_names=list(outputs),
             dynamic_shapes=({0: torch.export.Dim("batch")},) if dynamic else None,
             dynamo=True,
-            external_data=False,
+            external_data=external,
             verbose=False,
         )
     return file
@@ -122,3 +123,15 @@ def test_without_onnxruntime(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(InputError, match=r"pip install 'segcertify\[onnx\]'"):
         models.load(f"onnx:{tmp_path / 'a.onnx'}")
+
+
+def test_weights_in_a_file_of_their_own_belong_to_the_identity(network, tmp_path):
+    file, inside = (export(network, tmp_path / name, external=name == "a.onnx") for name in ("a.onnx", "b.onnx"))
+    weights = tmp_path / "a.onnx.data"
+    before = identity(models.load(f"onnx:{file}"))
+    assert [*before["settings"]["model"]["external"]] == [weights.name]
+    content = bytearray(weights.read_bytes())
+    content[3] ^= 1  # one bit of one weight
+    weights.write_bytes(content)
+    assert identity(models.load(f"onnx:{file}")) != before
+    assert "external" not in identity(models.load(f"onnx:{inside}"))["settings"]["model"]
