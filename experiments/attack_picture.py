@@ -56,7 +56,7 @@ def rows_figure(rows: Sequence[Row], *, colours: Any, names: Sequence[str], sour
 
 
 def jpeg(figure: Figure, *, largest: int = 400_000) -> bytes:
-    """The figure as a JPEG file of at most so many bytes where a quality of 30 allows it."""
+    """The figure as a JPEG file of at most ``largest`` bytes, if a quality of 30 allows it."""
     for quality in range(90, 20, -10):
         content = io.BytesIO()
         figure.savefig(content, format="jpeg", dpi=100, pil_kwargs={"quality": quality, "optimize": True})

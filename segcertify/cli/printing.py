@@ -94,7 +94,7 @@ class Printer:
             notes.print(f"[yellow]note:[/] {escape(text)}", soft_wrap=True)
 
     def result(self, **values: Any) -> None:
-        """Print the result as JSON, if that was asked for."""
+        """Print the result as JSON, if ``--json`` was given."""
         if self.json:
             print(json.dumps(plain(values), indent=2))
 

@@ -78,7 +78,7 @@ class DataSet(ABC):
         return replace(self, items=self.items[: require_integer("limit", m)])
 
     def resized(self, short_side: int) -> Self:
-        """The same scenes with so many pixels on their shorter side."""
+        """The same scenes with ``short_side`` pixels on their shorter side."""
         raise InputError(f"short_side={short_side} is for sets of image files, which {self.name} is not: leave it out")
 
     def only(self, *globs: str) -> Self:

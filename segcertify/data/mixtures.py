@@ -46,7 +46,7 @@ class Mixture(DataSet):
 
 
 def mixture(sets: Sequence[DataSet], times: Sequence[int] = ()) -> DataSet:
-    """One data set of several, each taken so many ``times`` (once by default); a single one stays as it is."""
+    """One data set of several, each taken as often as ``times`` says (once by default); a single one stays as it is."""
     if not sets:
         raise InputError("a mixture needs at least one data set")
     counts = [require_integer("times", count) for count in times] or [1] * len(sets)

@@ -44,11 +44,11 @@ def read_input(
     """Read one input.
 
     An image becomes RGB (3, height, width) in [0, 1], with ``short_side`` pixels on its
-    shorter side if asked. A cloud, in a ``.txt`` or ``.ply`` file (with ``cloud`` also in
+    shorter side if given. A cloud, in a ``.txt`` or ``.ply`` file (with ``cloud`` also in
     a ``.npy`` file), becomes centred and of radius 1, with its ``normals`` or as its file
     has them (`read_cloud`). The floats of any other ``.npy`` file stay as they are.
 
-    Ground truth is one of so many ``classes``, or a part of ``category`` (of ShapeNet), or ``ignore``, which stands
+    Ground truth is a number below ``classes``, or a part of ``category`` (of ShapeNet), or ``ignore``, which stands
     for none. Of an image it is a PNG of class numbers, ``label``, for the pixels as they are stored; without it a
     photograph is turned upright as its camera says (EXIF). Of a cloud it is in the file, and read only if ``ignore``
     is given.

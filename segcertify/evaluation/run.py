@@ -48,7 +48,7 @@ def evaluate(
     ``noise`` is a name such as ``"rotation:z"`` (`segcertify.noise.names`), or a
     class or function that makes a noise of a sigma. Gaussian noise on clouds leaves
     their normals alone. ``k`` (or an error budget ``b``) is for the correction
-    "k-fwer". A model with a method ``for_category`` is told each scene's category.
+    "k-fwer". A model with a method ``for_category`` gets each scene's category.
 
     The same arguments resume a run; other arguments are refused. An n that can
     certify nothing is recorded as full abstention. ``precision`` may be ``"bf16"`` or

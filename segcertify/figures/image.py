@@ -80,7 +80,7 @@ def class_colours(maps: Sequence[IntArray], colours: Colours | None) -> Colours:
 def panel_figure(
     panels: Mapping[str, Array], *, rows: int, height: float, fontsize: float = 14, pad: float = 0.08
 ) -> Figure:
-    """Images under their titles, in so many rows; 12 inches wide and ``height`` inches high."""
+    """Images under their titles, in ``rows`` rows; 12 inches wide and ``height`` inches high."""
     figure = Figure(figsize=(12, height))
     figure.set_layout_engine("constrained", h_pad=pad)
     FigureCanvasAgg(figure)

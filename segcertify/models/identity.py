@@ -15,7 +15,7 @@ NO_WEIGHTS = ("", hashlib.sha256().hexdigest()[:16])
 
 
 def identity(model: object) -> dict[str, Any]:
-    """What decides a model's answers, as far as it can be told, in plain values.
+    """What decides a model's labels, as far as the model shows it, in plain values.
 
     ``weights`` is a digest of all parameters and buffers (also those that no file holds), ``classes`` the names of the
     modules' classes. A module that has more than weights says so in a method ``identity(self) -> dict`` of plain

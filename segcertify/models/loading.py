@@ -53,7 +53,7 @@ def load(spec: str) -> nn.Module:
     ======================== =================================================================
 
     Every scheme takes ``?scale=0.25`` or ``?scale=multi``, which wraps the model in `MultiScale`, and
-    ``?mean=0.5,0.5,0.5&std=...``, a normalisation to put inside (in place of the one that ``hrnet`` and ``hf`` bring);
+    ``?mean=0.5,0.5,0.5&std=...``, a normalisation to put inside (instead of the one that ``hrnet`` and ``hf`` bring);
     models trained here keep theirs. Models for parts of shapes take ``?category=Chair&runs=3`` instead: see
     `PartSegmenter`. `card_of` the result is what a file says about its model.
     """

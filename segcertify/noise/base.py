@@ -91,7 +91,7 @@ class ScaledNoise(Noise):
         return float(lowered) if np.ndim(p) == 0 else np.asarray(lowered)  # type: ignore[return-value]
 
     def require_norm(self, norm: str | None, *others: str) -> str:
-        """The norm asked for (the noise's own by default), if this noise proves anything in it."""
+        """The norm that is wanted (by default the noise's own), if this noise proves anything in it."""
         known = (self.norm, *others)
         if (norm or self.norm) in known:
             return norm or self.norm
@@ -106,7 +106,7 @@ class ScaledNoise(Noise):
 
 
 RADIUS_ROUNDING = 2.0**-22
-"""Radii go down by this relative margin: single precision may scale noise by up to 2^-24 less than asked."""
+"""Radii go down by this relative margin: single precision may scale noise by up to 2^-24 less than it should."""
 
 
 def above_half(p: float | FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What an evaluation was asked and what it found, on disk. No torch."""
+"""The settings of an evaluation and what it found, on disk. No torch."""
 
 from segcertify.records.record import Kind, Record, RecordFile, grouped, read_records
 from segcertify.records.run_folder import RunFolder

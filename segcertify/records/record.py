@@ -24,7 +24,7 @@ class Record:
 
     ``kind`` is "base" (the model without noise, one pass), "attacked" (the same
     at the worst input that was found within ``radius``; with a sigma the smoothed
-    model, asked with n draws), "certified" (labels at one tau and correction) or
+    model's, from n draws), "certified" (labels at one tau and correction) or
     "radius" (how many components are right by agreement count, for curves over
     all radii). ``confusion`` is a plain confusion matrix over valid components,
     ``correct`` the counts of "radius". ``components`` and ``abstained`` count all

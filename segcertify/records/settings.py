@@ -43,8 +43,8 @@ class AttackSettings:
     ``radii`` default to the radii that the evaluation certifies, and to twice and
     four times the largest of them. With ``smoothed`` above 0, the smoothed model of
     every sigma is attacked too. That attack takes a fifth of the steps, and each step
-    averages gradients over 8 noisy copies. The smoothed model then answers with the
-    most frequent label among ``smoothed`` fresh draws.
+    averages gradients over 8 noisy copies. The smoothed model's label is then the
+    most frequent among ``smoothed`` fresh draws.
     """
 
     loss: str = "cross-entropy"
@@ -75,7 +75,7 @@ class AttackSettings:
 
 
 def smoothed_steps(steps: int) -> int:
-    """The steps of an attack on a smoothed model: a fifth, since each step asks many draws."""
+    """The steps of an attack on a smoothed model: a fifth, since each step takes many draws."""
     return max(1, steps // 5)
 
 

@@ -113,7 +113,7 @@ class Draws:
 
 
 def working_device(device: str | torch.device | None, model: Segmenter, x: Input | None = None) -> torch.device:
-    """The device asked for, else the model's, else the input's."""
+    """The device that was named, else the model's, else the input's."""
     if device is not None:
         return require_device(device)
     if isinstance(model, nn.Module):

@@ -62,7 +62,10 @@ class ImageSet(DataSet):
             self._target(pair)
 
     def resized(self, short_side: int) -> Self:
-        """The same scenes with so many pixels on their shorter side: images bilinearly, labels to the nearest pixel."""
+        """The same scenes with ``short_side`` pixels on their shorter side.
+
+        Images are resized bilinearly, labels to the nearest pixel.
+        """
         require_integer("short_side", short_side)
         size = Resize.to_short_side(self.resize, short_side).after if isinstance(self.resize, tuple) else short_side
         return replace(self, name=f"{self.name} at short side {short_side}", resize=size)

@@ -36,7 +36,7 @@ class ImageFiles(NamedTuple):
 
 
 def read_image(path: Path, *, resize: Resize | None = None, upright: bool = False) -> npt.NDArray[np.float32]:
-    """An image as RGB (3, height, width) in [0, 1], resized if asked.
+    """An image as RGB (3, height, width) in [0, 1], resized if ``resize`` says how.
 
     ``upright`` turns a photograph as its camera says (EXIF). Label images belong to the pixels as they are stored.
     """

@@ -25,7 +25,7 @@ class Resize:
 
     @classmethod
     def to_short_side(cls, before: Size, short_side: int) -> Self:
-        """The change that gives the shorter side so many pixels and keeps the ratio of the sides.
+        """The change that gives the shorter side ``short_side`` pixels and keeps the ratio of the sides.
 
         >>> Resize.to_short_side((300, 451), 160)
         Resize(before=(300, 451), after=(160, 241))

@@ -81,7 +81,7 @@ class Ensemble(nn.Module):
         return torch.stack([_resized(each, size) for each in logits]).mean(0)
 
     def identity(self) -> dict[str, Any]:
-        """What decides its answers, beside the members."""
+        """What decides its labels, beside the members."""
         return {"views": [[view.scale, view.mirrored] for view in self.views]}
 
 

@@ -66,7 +66,7 @@ class PartSegmenter(nn.Module):
         return f"category={self.category!r}, runs={self.runs}"
 
     def identity(self) -> dict[str, Any]:
-        """What decides its answers, beside the network."""
+        """What decides its labels, beside the network."""
         return {"category": self.category, "runs": self.runs}
 
 
