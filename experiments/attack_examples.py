@@ -19,14 +19,18 @@ from typing import Any
 
 from page import Results, document, parser, picture, render, require_different, save, start
 
-from segcertify import __version__
+import segcertify as sc
+from segcertify import metrics
 from segcertify.certificate import radius_text
+from segcertify.cli.options import chosen_device, ready_model
 from segcertify.errors import InputError, require_integer, require_positive
-from segcertify.noise import Gaussian
+from segcertify.progress import progress_bar
 from segcertify.report.table import Table
+from segcertify.storage import archive
+from segcertify.storage.same_run import require_same_run
 
 SIGMA, N0, N, TAU, ALPHA = 0.25, 10, 100, 0.75, 0.001
-RADIUS = float(Gaussian(SIGMA).radius(TAU))
+RADIUS = float(sc.Gaussian(SIGMA).radius(TAU))
 LICENCES = {
     "pets": "Oxford-IIIT Pet (Parkhi et al. 2012), CC BY-SA 4.0",
     "camvid": "CamVid (Brostow et al. 2009), for research use",
@@ -58,10 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     robust, other = options.model or options.name, options.non_robust or (options.name and f"{options.name}-non-robust")
     if not robust or not other:
         raise InputError("name two models: pets or camvid brings its twin, others need --model and --non-robust")
-    from segcertify.cli.options import chosen_device, ready_model
-    from segcertify.data import load
-
-    data, device = load(options.data), chosen_device(options.device)
+    data, device = sc.data.load(options.data), chosen_device(options.device)
     chosen = choose(options, data)  # a bad choice is found before the models are read
     out = options.out or Path("results/attacks") / (options.name or data.name.partition("/")[0])
     run({named(spec): ready_model(spec, device) for spec in (robust, other)}, data, chosen, options, out, device)
@@ -113,9 +114,7 @@ def run(
     """Attack the chosen images, and write the results, their page and a picture of each section."""
     from attack_picture import jpeg, rows_figure
 
-    from segcertify.models import card_of
-
-    names, cards = list(models), {name: card_of(model) for name, model in models.items()}
+    names, cards = list(models), {name: sc.models.card_of(model) for name, model in models.items()}
     for name, card in cards.items():
         if card is not None and card.classes != data.classes:
             raise InputError(
@@ -123,7 +122,7 @@ def run(
                 "attack it on data of its own classes"
             )
     settings = {
-        "version": __version__, "device": device.partition(":")[0], "model": names[0], "non_robust": names[-1],
+        "version": sc.__version__, "device": device.partition(":")[0], "model": names[0], "non_robust": names[-1],
         "data": data.name, "sigma": SIGMA, "tau": TAU, "n": N, "n0": N0, "alpha": ALPHA, "correction": "holm",
         "radius": RADIUS, "steps": options.steps, "seed": options.seed,
     }  # fmt: skip
@@ -144,10 +143,6 @@ def run(
 
 def outcomes(ids: Iterable[str], settings: Results, data: Any, folder: Path, make: Any) -> dict[str, tuple[Any, Any]]:
     """The numbers and arrays of each image, made where the folder does not have them: the same call goes on there."""
-    from segcertify.progress import progress_bar
-    from segcertify.storage import archive
-    from segcertify.storage.same_run import require_same_run
-
     files = {name: folder / f"{name}.safetensors" for name in ids}
     missing = {name: scene_of(data, name) for name, file in files.items() if not file.exists()}
     for file in (file for name, file in files.items() if name not in missing):
@@ -177,16 +172,14 @@ def outcome(models: dict[str, Any], data: Any, scene: Any, options: argparse.Nam
     import numpy as np
     import torch
 
-    from segcertify import certify, metrics
     from segcertify.attacks.comparison import attack_base, compare
     from segcertify.attacks.gradient_ascent import GradientAscent
     from segcertify.sampling.segmenter import base_labels
-    from segcertify.storage.archive import smallest_integers
 
     robust, other = next(iter(models.values())), [*models.values()][-1]
     how = {"steps": options.steps, "seed": options.seed, "progress": False}
     x, target = torch.from_numpy(scene.x).to(device), np.where(scene.valid, scene.target, -1)
-    certificate = certify(
+    certificate = sc.certify(
         robust, x, sigma=SIGMA, tau=TAU, n=N, n0=N0, alpha=ALPHA, seed=options.seed, device=device, input_id=scene.id,
         progress=False,
     )  # fmt: skip
@@ -222,7 +215,9 @@ def outcome(models: dict[str, Any], data: Any, scene: Any, options: argparse.Nam
         "base": base,
     }
     maps = [target, found.non_robust.labels, found.robust.labels, certificate.labels]
-    arrays = dict(zip(("target", "non_robust", "robust", "certified"), map(smallest_integers, maps), strict=True))
+    arrays = dict(
+        zip(("target", "non_robust", "robust", "certified"), map(archive.smallest_integers, maps), strict=True)
+    )
     return example, arrays | {"attacked": np.rint(255 * found.non_robust.x).astype(np.uint8)}
 
 

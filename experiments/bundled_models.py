@@ -20,8 +20,13 @@ from typing import Any
 
 from page import ABSTENTION, SCORES, Results, cells, document, parser, picture, plain, render, save, start, together
 
-from segcertify import __version__
+import segcertify as sc
+from segcertify.cli.options import chosen_device, chosen_scenes
+from segcertify.data.sets.shapes import load as load_shapes
 from segcertify.errors import InputError
+from segcertify.report.categories import Category
+from segcertify.report.run import Run
+from segcertify.report.summary import Row, category_table, results_table
 from segcertify.report.table import Table
 
 SETTINGS = ((0.25, 100, 0.75), (0.25, 300, 0.90), (0.25, 500, 0.95))
@@ -56,42 +61,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(options: argparse.Namespace, out: Path) -> dict[str, Any]:
     """The results, from evaluations in ``out/runs``: the same call again resumes them."""
-    from segcertify.cli.options import chosen_device
-    from segcertify.data import load as load_data
-    from segcertify.models import PartSegmenter, bundled, load
-
     name, runs, device = options.name, options.runs, chosen_device(options.device)
-    if name not in bundled():
-        raise InputError(f"no model {name!r} ships with segcertify: there are {', '.join(bundled())}")
-    data = load_data(options.data).every(options.every)
-    data = data if options.limit is None else data.limit(options.limit)
-    model = load(name if runs is None else f"{name}?runs={runs}").to(device)
-    if isinstance(model, PartSegmenter):
+    if name not in sc.models.bundled():
+        raise InputError(f"no model {name!r} ships with segcertify: there are {', '.join(sc.models.bundled())}")
+    data = chosen_scenes(options.data, every=options.every, limit=options.limit)
+    model = sc.models.load(name if runs is None else f"{name}?runs={runs}").to(device)
+    if isinstance(model, sc.models.PartSegmenter):
         results = clouds(name, model, data, out, options.generated, device, options.seed)
     elif options.generated is not None or data.domain.name != "image":
         raise InputError(f"{name} takes images: give it no clouds ({data.name}) and no generated shapes")
     else:
         specs = {name: options.model or name, f"{name}-non-robust": options.non_robust or f"{name}-non-robust"}
         results = images(specs, data, out, device, options.seed)
-    return results | {"seed": options.seed, "device": device.partition(":")[0], "version": __version__}
+    return results | {"seed": options.seed, "device": device.partition(":")[0], "version": sc.__version__}
 
 
 def images(specs: Results, data: Any, out: Path, device: str, seed: int) -> dict[str, Any]:
     """The results of a model of images and of its twin."""
-    from segcertify.evaluation import evaluate
-    from segcertify.models import card_of, load
-    from segcertify.report.run import Run
-
-    cards = {spec: card_of(load(spec)) for spec in specs.values()}  # of all, before the first is evaluated
+    cards = {
+        spec: sc.models.card_of(sc.models.load(spec)) for spec in specs.values()
+    }  # of all, before the first is evaluated
     for spec, card in cards.items():
         if card is None or card.classes != data.classes:
             raise InputError(f"{spec} was not trained by segcertify on the classes of {data.name}: give such a model")
     models = []
     for name, spec in specs.items():
         shown, folder = name if spec == name else f"{name}, trained again", out / "runs" / name
-        evaluate(
-            load(spec).to(device), data, out=folder, settings=SETTINGS, n0=N0, alpha=ALPHA, seed=seed, device=device,
-            name=shown,
+        sc.evaluate(
+            sc.models.load(spec).to(device), data, out=folder, settings=SETTINGS, n0=N0, alpha=ALPHA, seed=seed,
+            device=device, name=shown,
         )  # fmt: skip
         rows = [plain(row) for row in Run.load(folder).rows]
         models.append(
@@ -119,18 +117,13 @@ def clouds(
     name: str, model: Any, data: Any, out: Path, generated: int | None, device: str, seed: int
 ) -> dict[str, Any]:
     """The results on real and generated shapes, and the pictures of a generated chair."""
-    from segcertify.data.sets.shapes import load as load_shapes
-    from segcertify.evaluation import evaluate
-    from segcertify.models import card_of
-    from segcertify.report.run import Run
-
     require_clouds(name, model, data)
     normals = model.model.normals
     sets = {"real": data, "generated": load_shapes(count=generated, normals=normals)}
     shown = f"{name}?runs={model.runs}"
 
     def evaluated(scenes: Any, trial: Results, folder: Path, *, pictures: bool = False) -> dict[str, Any]:
-        evaluate(
+        sc.evaluate(
             model, scenes, out=folder, settings=trial["settings"], noise=trial["noise"], n0=trial["n0"],
             alpha=trial["alpha"], seed=seed, device=device, name=shown, save_pictures=pictures,
         )  # fmt: skip
@@ -148,7 +141,7 @@ def clouds(
         raise InputError(f"{folder} has its records but not its pictures: delete this folder and run again")
     for each in PICTURES:
         shutil.copyfile(drawn[Path(each).suffix], out / each)
-    card = card_of(model)
+    card = sc.models.card_of(model)
     about = {"kind": "clouds", "name": name, "runs": model.runs, "trained on": card.data, "objective": card.objective}
     return about | {"sigma": list(card.sigma), "trials": done}
 
@@ -201,9 +194,6 @@ def cloud_blocks(results: Results) -> list[Any]:
 
 def cloud_tables(name: str, trial: Results) -> list[Table]:
     """A trial's rows; those of real shapes beside the paper's, and by category."""
-    from segcertify.report.categories import Category
-    from segcertify.report.summary import Row, category_table, results_table
-
     rows = [
         Row(**row | dict.fromkeys(PARTS, ()) | {"categories": tuple(Category(**each) for each in row["categories"])})
         for row in trial["rows"]

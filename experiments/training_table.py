@@ -16,11 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import page
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from page import Results
 
-from segcertify import __version__
+import segcertify as sc
+from segcertify.cli.options import chosen_device
 from segcertify.errors import InputError
+from segcertify.figures.image import save_figure
+from segcertify.records import Setting
+from segcertify.report.figures import COLOURS
+from segcertify.report.run import Run
 from segcertify.report.table import Table
+from segcertify.specs import with_option
+from segcertify.training import Recipe
 
 SCALES = ("0.25", "0.5", "0.75", "1", "multi")
 N0, ALPHA = 10, 0.001
@@ -59,7 +68,6 @@ def run(options: argparse.Namespace, out: Path) -> dict[str, Any]:
     """Train into ``out/models`` and evaluate into ``out/runs``; the same call again resumes."""
     import torch
 
-    from segcertify.cli.options import chosen_device
     from segcertify.models.initial_weights import described
 
     recipe, models, scales = check(options)
@@ -79,7 +87,7 @@ def run(options: argparse.Namespace, out: Path) -> dict[str, Any]:
         )
     )  # fmt: skip
     return {
-        "version": __version__,
+        "version": sc.__version__,
         "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
         "model": options.model_spec,
         "init": init,
@@ -96,8 +104,6 @@ def run(options: argparse.Namespace, out: Path) -> dict[str, Any]:
 
 def check(options: argparse.Namespace) -> tuple[Any, list[tuple[Any, ...]], list[str]]:
     """The recipe that all models share, the models (`contenders`) and the scales."""
-    from segcertify.training import Recipe
-
     recipe, tiny = Recipe(seed=options.seed), "hrnet?width=2&blocks=1&modules=1,1,1"
     options.model_spec = options.model_spec or (tiny if options.quick else "lite")
     if options.quick:
@@ -126,8 +132,6 @@ def claim(text: str) -> tuple[int, float]:
 
 def contenders(recipe: Any, objectives: Sequence[str], sigmas: Sequence[float], claims: Any) -> list[tuple[Any, ...]]:
     """Each model's name, its recipe, and the settings that it is evaluated with, by sigma."""
-    from segcertify.evaluation import Setting
-
     settings = {sigma: [Setting(sigma, *each) for each in claims] for sigma in sigmas}
     models: list[tuple[Any, ...]] = []
     for objective in objectives:
@@ -145,24 +149,18 @@ def evaluated(
     options: argparse.Namespace, out: Path, device: str, init: str,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Train one model, and its rows at each scale: without smoothing, then each claim."""
-    from segcertify.evaluation import evaluate
-    from segcertify.models import load
-    from segcertify.report.run import Run
-    from segcertify.specs import with_option
-    from segcertify.training import train
-
     training, validation = folds
-    trained = train(
+    trained = sc.training.train(
         fresh(options, len(training.classes)), training, recipe, out=out / "models" / name, spec=options.model_spec,
         start=init, device=device,
     )  # fmt: skip
     own = options.model_spec.startswith("python:")
     spec, rows = with_option(options.model_spec, "weights", str(trained)) if own else f"trained:{trained}", []
     for scale in scales:
-        model = load(f"{spec}{'&' if '?' in spec else '?'}scale={scale}").to(device)
+        model = sc.models.load(f"{spec}{'&' if '?' in spec else '?'}scale={scale}").to(device)
         for number, (sigma, settings) in enumerate(smoothing.items()):  # each sigma is an evaluation of its own
             folder = out / "runs" / f"{name}-scale{scale}-sigma{sigma}"
-            evaluate(
+            sc.evaluate(
                 model, validation, out=folder, settings=settings, n0=N0, alpha=ALPHA, seed=options.seed,
                 device=device, name=f"{name} at scale {scale}",
             )  # fmt: skip
@@ -174,15 +172,13 @@ def evaluated(
 
 def folds(options: argparse.Namespace) -> tuple[Any, Any]:
     """The scenes to train and to evaluate on, which must not overlap."""
-    from segcertify.data import load
-
     if "?" in options.data:
         raise InputError(
             f"the data set must be named without options, but got {options.data!r}: "
             "its scenes are chosen by --train-split and --validation-split"
         )
     training, validation = (
-        load(f"{options.data}?{split}") for split in (options.train_split, options.validation_split)
+        sc.data.load(f"{options.data}?{split}") for split in (options.train_split, options.validation_split)
     )
     if shared := sorted(set(training.ids) & set(validation.ids)):
         raise InputError(
@@ -197,20 +193,16 @@ def fresh(options: argparse.Namespace, classes: int) -> Any:
     """The network that every training starts from."""
     import torch
 
-    from segcertify.models import new, start_from
-
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(options.seed)
-        model = new(options.model_spec, classes=classes)
+        model = sc.models.new(options.model_spec, classes=classes)
     if options.start:
-        start_from(model, options.start)
+        sc.models.start_from(model, options.start)
     return model
 
 
 def build(results: Results, folder: Path) -> str:
     """The page, whose figure is drawn beside it."""
-    from segcertify.figures.image import save_figure
-
     recipe = {"model": results["model"], "start": results["init"] or "fresh weights", **results["recipe"]}
     lines = [f"| {key} | {value if isinstance(value, str) else json.dumps(value)} |" for key, value in recipe.items()]
     text = page.document(
@@ -252,11 +244,6 @@ def way(row: Results) -> str:
 
 def figure(rows: Sequence[Results]) -> Any:
     """Certified accuracy and abstention under the first claim by objective and sigma, a panel for each scale."""
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
-
-    from segcertify.report.figures import COLOURS
-
     first = next(row for row in rows if row["sigma"] is not None)
     claimed = [row for row in rows if (row["n"], row["tau"]) == (first["n"], first["tau"])]
     scales = list(dict.fromkeys(row["scale"] for row in claimed))

@@ -23,8 +23,8 @@ class Record:
     """One scene under one setting.
 
     ``kind`` is "base" (the model without noise, one pass), "attacked" (the same
-    at the worst input that was found within ``radius``; with a sigma the smoothed
-    model's, from n draws), "certified" (labels at one tau and correction) or
+    at the worst input that was found within ``radius``; with a sigma, of the smoothed
+    model, from n draws), "certified" (labels at one tau and correction) or
     "radius" (how many components are right by agreement count, for curves over
     all radii). ``confusion`` is a plain confusion matrix over valid components,
     ``correct`` the counts of "radius". ``components`` and ``abstained`` count all

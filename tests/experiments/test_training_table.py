@@ -87,7 +87,7 @@ def test_a_run_that_was_stopped_goes_on(camvid, tmp_path, monkeypatch):
     out = tmp_path / "out"
     arguments = ["--data", camvid, "--out", out, *ONE]
     with monkeypatch.context() as patch:
-        patch.setattr("segcertify.evaluation.evaluate", no_work)
+        patch.setattr("segcertify.evaluate", no_work)
         with pytest.raises(AssertionError, match="done before"):
             command(*arguments)
     model = out / "models" / "noise-0.25" / "model.safetensors"
