@@ -92,10 +92,12 @@ def test_radii_are_rounded_down_in_50_digits(p):
 
 
 def test_known_radii():
-    """The paper's Table 1: R at sigma and tau. (At sigma 0.33, tau 0.95 its 0.52 should read 0.54.)"""
+    """R in the paper's tables; its 0.52, 1.17 (Table 2) and .085 (appendix B) should read 0.54, 1.16 and .0843."""
     for sigma, tau, expected in [(0.25, 0.75, 0.17), (0.33, 0.75, 0.22), (0.5, 0.75, 0.34), (0.25, 0.95, 0.41)]:
         assert round(Gaussian(sigma).radius(tau), 2) == expected
     assert round(Gaussian(0.33).radius(0.95), 2) == 0.54
+    assert round(Gaussian(0.5).radius(0.99), 2) == 1.16
+    assert round(AxisRotation(0.125).radius(0.75), 4) == 0.0843
     assert AxisRotation(10).radius(0.99) == math.pi  # no rotation is farther
     assert Rotation(3).radius(0.99) == math.pi
 

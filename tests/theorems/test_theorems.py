@@ -317,6 +317,44 @@ def test_joint_and_indiv_class_hold(rate_exceeds):
     assert not any(rate_exceeds(count, 300, ALPHA) for count in false.values()), false
 
 
+class OwnNoise:
+    """A half-space each, seen through noise of the model's own, which its seeds fix: label 1 where both stay above."""
+
+    random, sd = True, 0.15
+
+    def __init__(self, thresholds):
+        self.thresholds = thresholds
+
+    def __call__(self, batch, seeds):
+        own = [np.random.Generator(np.random.SFC64(seed)).standard_normal(N) for seed in seeds]
+        return (batch + self.sd * torch.from_numpy(np.stack(own)) > -self.thresholds).long()
+
+
+class OneSeed(OwnNoise):
+    """The defect: every draw gets the model's noise of the same seed, so that draws are not independent."""
+
+    def __call__(self, batch, seeds):
+        return super().__call__(batch, [2021] * len(seeds))
+
+
+@pytest.mark.parametrize(("model", "true"), [(OwnNoise, True), (OneSeed, False)])
+def test_models_that_are_themselves_random(model, true, rate_exceeds):
+    """With sigma^2 + sd^2 in all, p_i = Phi(t_i / sqrt(sigma^2 + sd^2)) is known: a label with p_i <= tau is an error.
+
+    400 runs. The planted defect, one seed for all draws, must be caught: p_i is then another number than in theory.
+    """
+    sigma = 0.25
+    p = np.where(np.arange(N) % 3 < 2, TAU - JUST_BELOW, 0.999)
+    segmenter = model(torch.from_numpy(math.hypot(sigma, OwnNoise.sd) * special.ndtri(p)))
+    false = right = 0
+    for seed in range(400):
+        labels = sc.certify(segmenter, VECTOR, sigma=sigma, tau=TAU, n=50, n0=5, alpha=ALPHA, seed=seed).labels
+        false += bool(((labels == 1) & (p <= TAU)).any() or (labels == 0).any())
+        right += int((labels[2::3] == 1).sum())
+    assert rate_exceeds(false, 400, ALPHA) != true, false
+    assert not true or right > 0.8 * 400 * N / 3
+
+
 def test_holm_has_more_power_than_bonferroni():
     rng = np.random.default_rng(2)
     votes = binomial_votes(rng, np.repeat([0.85, 1.0], [300, 3000]))
