@@ -225,6 +225,7 @@ def test_training_on_the_gpu_is_resumed_and_leaves_its_seed_alone(tmp_path, how)
     assert len(whole) == 10
     assert whole[-1] < 0.9 * whole[0]
     assert losses("plain", graphed=False) == pytest.approx(whole, rel=0.02)
+    assert losses("streamed", memory=0) == pytest.approx(whole, rel=0.02)  # also while a step is captured
     real, calls = pool.augment_images, []
 
     def mortal(*arguments, **options):

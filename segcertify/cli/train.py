@@ -11,6 +11,7 @@ import typer
 
 from segcertify.cli.join import model_file
 from segcertify.cli.options import (
+    MACHINE,
     OUTPUT,
     BatchSize,
     Data,
@@ -27,6 +28,7 @@ from segcertify.cli.options import (
     with_options,
 )
 from segcertify.cli.printing import Printer, resumable
+from segcertify.errors import InputError
 
 PANELS = {"objective": "Objective", "iterations": "Optimiser", "crop": "Augmentation", "class_weights": "Loss"}
 """The group of options that begins with each of these fields of a `Recipe`."""
@@ -39,7 +41,7 @@ def _with_recipe(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field of a `Recipe`, instead of its ``**settings``."""
     from segcertify.training.recipe import Recipe
 
-    hints = get_type_hints(Recipe) | {"sigma": list[float]}
+    hints = get_type_hints(Recipe) | {"sigma": list[float], "class_weights": str}
     defaults = Recipe().to_plain()
     parameters, panel = [], ""
     for field in fields(Recipe):
@@ -57,9 +59,45 @@ def _with_recipe(command: Callable[..., None]) -> Callable[..., None]:
     return with_options(command, parameters)
 
 
+def _chosen(
+    context: typer.Context, name: str | None, settings: dict[str, Any], model: str
+) -> tuple[dict[str, Any], str]:
+    """The settings and the model of a recipe, changed by the options that were given; without one, all options."""
+    from segcertify.training.recipe_files import read_recipe
+
+    weights = settings["class_weights"]
+    if "," in weights:
+        settings = settings | {"class_weights": _numbers(weights)}
+    sources = {key: context.get_parameter_source(key) for key in [*settings, "model"]}
+    given = {key for key, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    if name is not None:
+        recipe, own = read_recipe(name)
+        settings = recipe.to_plain() | {key: value for key, value in settings.items() if key in given}
+        model = model if "model" in given else own or model
+    if "iterations" in given and settings["epochs"]:
+        raise InputError("epochs set the number of iterations here: give --epochs instead of --iterations")
+    return settings, model
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    """The numbers between commas."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"class_weights must be numbers between commas, such as 0.8,1,1.2, but got {text!r}") from None
+
+
 @_with_recipe
 def train(
+    context: typer.Context,
     data: Data[list[str]],
+    recipe_name: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe",
+            help="A ready recipe (cityscapes-hrnet, shapenet-pointnet2) or a run's recipe.json, which options change.",
+        ),
+    ] = None,
     times: Annotated[
         list[int] | None, typer.Option(help="How often each of several data sets is taken, in their order.")
     ] = None,
@@ -78,6 +116,14 @@ def train(
         bool, typer.Option("--tensorboard", help="Log to TensorBoard too.", rich_help_panel=LOG)
     ] = False,
     device: Device = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            help="GB that a data set may take on the device; by default half of what is free. A larger one is "
+            "streamed from disk.",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None,
     out: Out[Path] = Path("trained"),
     half: Half = False,
     licence: Annotated[
@@ -99,6 +145,7 @@ def train(
 
     first = os.environ.get("RANK", "0") == "0"  # of torchrun's processes, one prints
     printer = Printer(json, quiet)
+    settings, model = _chosen(context, recipe_name, settings, model)
     recipe = Recipe(**settings | {name: tuple(settings[name]) for name in ("sigma", "crop", "rescale")})
     intervals = Intervals(log_every, save_every, validate_every)
     scenes = mixture([load(spec) for spec in data], times or ())
@@ -116,7 +163,7 @@ def train(
         path = train(
             network, scenes, recipe, out=out, spec=model, start="" if start is None else described(start),
             validation=others, licence=licence, half=half, device=None if device is None else require_device(device),
-            intervals=intervals, tensorboard=tensorboard, progress=printer.progress,
+            intervals=intervals, tensorboard=tensorboard, memory=memory, progress=printer.progress,
         )  # fmt: skip
     if first:
         spec = with_option(model, "weights", str(path)) if model.startswith("python:") else f"trained:{path}"

@@ -8,7 +8,7 @@ UNLABELLED = 255
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Random changes of training inputs; each input draws its own. Crop and colour are for images alone."""
+    """Random changes of training inputs; each input draws its own. Crop and colour are for images, shift for clouds."""
 
     crop: tuple[int, int]
     """Height and width of the crops."""
@@ -20,3 +20,5 @@ class Augmentation:
     """Whether half of the inputs are mirrored."""
     colour: float = 0.0
     """The strength of the changes of colour; 0 for none."""
+    shift: float = 0.0
+    """The largest shift of a cloud along each axis."""

@@ -65,6 +65,10 @@ class DataSet(ABC):
     def __iter__(self) -> Iterator[Scene]:
         return (self[index] for index in range(len(self)))
 
+    def shape(self, index: int) -> tuple[int, ...]:
+        """The shape of a scene's components; sets of image files take it from the headers."""
+        return self[index].target.shape
+
     @abstractmethod
     def check(self) -> None:
         """Check all that is read later; an error names the first bad file."""

@@ -39,6 +39,11 @@ class Mixture(DataSet):
         share = self.items[index]
         return share.data[share.number]
 
+    def shape(self, index: int) -> tuple[int, ...]:
+        """As its data set says it."""
+        share = self.items[index]
+        return share.data.shape(share.number)
+
     def check(self) -> None:
         """Check each of the data sets."""
         for data in dict.fromkeys(share.data for share in self.items):

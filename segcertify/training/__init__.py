@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from segcertify.training.loop import train as train
     from segcertify.training.recipe import Intervals as Intervals
     from segcertify.training.recipe import Recipe as Recipe
+    from segcertify.training.recipe_files import read_recipe as read_recipe
 
-_MODULES = {"Recipe": "recipe", "Intervals": "recipe", "train": "loop"}
+_MODULES = {"Recipe": "recipe", "Intervals": "recipe", "read_recipe": "recipe_files", "train": "loop"}
 
 __all__ = list(_MODULES)
 

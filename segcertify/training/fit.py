@@ -7,7 +7,7 @@ from segcertify.data import DataSet
 from segcertify.data.domain import CLOUD
 from segcertify.errors import InputError
 from segcertify.sampling.segmenter import upsampled
-from segcertify.training.pool import with_category
+from segcertify.training.streaming import with_category
 
 
 def require_fit(model: nn.Module, data: DataSet, validation: DataSet | None, *, crop: tuple[int, int]) -> None:

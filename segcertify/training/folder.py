@@ -10,6 +10,7 @@ from segcertify.models.card import renamed_recipe
 from segcertify.storage.atomic import require_writable, write_text
 from segcertify.storage.same_run import difference, require_same_run
 from segcertify.training.log import LOG, read_log
+from segcertify.training.recipe import EARLIER
 
 MODEL, RECIPE, STATE = "model.safetensors", "recipe.json", "resume.safetensors"
 """The finished model, the run's settings, and the state of an unfinished run."""
@@ -24,7 +25,7 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
     file, model, log = require_writable(folder / RECIPE), folder / MODEL, folder / LOG
     if file.exists():
         try:
-            found = renamed_recipe(dict(json.loads(file.read_text(encoding="utf-8"))))
+            found = EARLIER | renamed_recipe(dict(json.loads(file.read_text(encoding="utf-8"))))
         except (ValueError, TypeError):
             raise InputError(f"{file} is not a recipe that segcertify wrote: choose another folder") from None
         if not difference(found, settings):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +27,11 @@ from segcertify.training.fit import require_fit
 from segcertify.training.folder import MODEL, STATE, claim
 from segcertify.training.log import TrainingLog, require_tensorboard
 from segcertify.training.objectives import PixelLoss, objective
-from segcertify.training.optimisation import moving_average, optimiser, rate, schedule
-from segcertify.training.pool import Pool, batches, class_weights, read_pool
+from segcertify.training.optimisation import moving_average, optimiser, rate, schedule, set_norm_momentum
+from segcertify.training.pool import Batch, Pool, batch_order, class_weights
 from segcertify.training.recipe import Intervals, Recipe
 from segcertify.training.step import Step
+from segcertify.training.streaming import StreamedPool, read_pool, require_memory
 from segcertify.training.validation import validate
 
 StopRequested = Callable[[], BaseException | None]
@@ -40,7 +42,7 @@ def train(
     model: nn.Module, data: DataSet, recipe: Recipe, *, out: str | os.PathLike[str], spec: str = "", start: str = "",
     validation: DataSet | None = None, licence: str = "not stated", half: bool = False,
     device: str | torch.device | None = None, graphed: bool | None = None, intervals: Intervals | None = None,
-    tensorboard: bool = False, progress: bool | None = None,
+    tensorboard: bool = False, memory: float | None = None, progress: bool | None = None,
 ) -> Path:  # fmt: skip
     """Train a model, and write it with its card to ``out/model.safetensors``.
 
@@ -48,9 +50,12 @@ def train(
     left as it is. All randomness of step j depends on (seed, j) alone, and the global seeds stay as they were.
     ``spec`` and ``start`` say, for the card, what the model was made from and which weights it began with.
     ``half`` writes the weights in half precision. ``graphed`` replays steps as a CUDA graph; by default that is
-    done on a single GPU, unless the model has ``graphable = False``.
+    done on a single GPU, unless the model has ``graphable = False``. A data set of more than ``memory`` GB is streamed
+    from disk, with the same result (on a CPU bit by bit); by default one that takes more than half of what is free.
     """
     out, intervals = Path(out), intervals or Intervals()
+    recipe = recipe.for_data(scenes=len(data), classes=len(data.classes))
+    memory = None if memory is None else require_memory(memory)
     settings = {"model": spec, "start": start, "data": data.name, "scenes": len(data), **recipe.to_plain()}
     settings |= {"validation": "" if validation is None else validation.name, "licence": licence, "half": half}
     if tensorboard:
@@ -63,7 +68,7 @@ def train(
         if claim(out, settings):
             return out / MODEL
         shown = progress if processes.first else False
-        read = partial(read_pool, device=processes.device, progress=shown)
+        read = partial(read_pool, device=processes.device, memory=memory, progress=shown)
         run = _Run(model, recipe, read(data), out, processes, graphed, shown)
         others = None if validation is None else read(validation)
         cuda = [processes.device] if processes.device.type == "cuda" else []
@@ -96,7 +101,9 @@ class _Run:
     def __post_init__(self) -> None:
         recipe, processes = self.recipe, self.processes
         self.batch_size = processes.local_batch_size(recipe.batch_size)
-        self.augmentation = Augmentation(recipe.crop, recipe.rescale, recipe.rotate, recipe.flip, recipe.colour)
+        self.augmentation = Augmentation(
+            recipe.crop, recipe.rescale, recipe.rotate, recipe.flip, recipe.colour, shift=recipe.shift
+        )
         self.model = self.model.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.average = moving_average(self.model, recipe.ema) if recipe.ema else None
         self.modules = {"model": self.model} | ({} if self.average is None else {"average": self.average.module})
@@ -110,7 +117,7 @@ class _Run:
         if self.graphed is None:
             alone = processes.device.type == "cuda" and processes.world_size == 1
             self.graphed = alone and getattr(self.model, "graphable", True)
-        loss = PixelLoss(class_weights(self.pool, recipe), recipe.ohem)
+        loss = PixelLoss(class_weights(self.pool, recipe, processes.device), recipe.ohem)
         minimised = objective(recipe, loss, processes.device, noised=self.pool.noised)
         self.step = Step(processes.broadcast(self.model), minimised, recipe, graphed=self.graphed)
         self.sums: dict[str, torch.Tensor] = {}
@@ -126,14 +133,16 @@ class _Run:
         finished as always.
         """
         steps, own = self.recipe.iterations, {"rank": self.processes.rank, "world_size": self.processes.world_size}
-        order = batches(len(self.pool), self.batch_size, seed=self.recipe.seed, start=self.done, **own)
+        order = batch_order(len(self.pool), self.batch_size, seed=self.recipe.seed, start=self.done, **own)
+        ahead = self.pool.batches(islice(order, steps - self.done))
         news = lambda: f"loss {self.row['loss']:.3g}" if self.row else ""  # noqa: E731
-        bar = progress_bar(steps, f"training {self.out.name}", news=news, show=self.progress)
+        streamed = ", data from disk" if isinstance(self.pool, StreamedPool) else ""
+        bar = progress_bar(steps, f"training {self.out.name}{streamed}", news=news, show=self.progress)
         self._restart_means()
-        with bar as advance, nullcontext() if log is None else closing(log):
+        with bar as advance, closing(ahead), nullcontext() if log is None else closing(log):
             advance(self.done)
             while self.done < steps:
-                self._update(next(order))
+                self._update(next(ahead))
                 last = self.done == steps
                 stop = None if last else stop_requested()
                 if self.done % intervals.log == 0 or last or stop:
@@ -148,12 +157,14 @@ class _Run:
                     raise stop
         return self.scores
 
-    def _update(self, indices: torch.Tensor) -> None:
+    def _update(self, batch: Batch) -> None:
         """Take one step of the optimiser on these scenes, and add its losses to the sums."""
-        recipe, device = self.recipe, self.processes.device
+        recipe = self.recipe
+        if set_norm_momentum(self.model, self.done, recipe):
+            self.step.forget()
         _seed(recipe.seed, self.done, self.processes)
         try:
-            losses = self.step(*self.pool.batch(indices.to(device, non_blocking=True), self.augmentation))
+            losses = self.step(*batch.augmented(self.augmentation))
         except ValueError as error:
             if "more than 1 value per channel" not in str(error):
                 raise

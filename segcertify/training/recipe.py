@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from segcertify import errors
@@ -12,11 +12,16 @@ from segcertify.errors import InputError, require_finite, require_integer, requi
 OBJECTIVES = ("non-robust", "noise", "consistency", "smoothadv")
 CHOICES = {
     "objective": OBJECTIVES,
-    "optimiser": ("adamw", "sgd"),
-    "schedule": ("poly", "cosine"),
-    "class_weights": ("none", "log"),
+    "optimiser": ("adamw", "adam", "sgd"),
+    "schedule": ("poly", "cosine", "step"),
     "precision": ("fp32", "bf16"),
 }
+CLASS_WEIGHTS = ("none", "log")
+EARLIER: dict[str, Any] = {
+    "epochs": 0, "decay_norms": False, "nesterov": True, "gamma": 0.5, "decay_every": 20, "lr_floor": 0.0,
+    "bn_momentum": [0.0, 0.0], "shift": 0.0,
+}  # fmt: skip
+"""The settings that came with version 0.3.0, at the values that runs before it had."""
 
 
 def _setting(default: Any, about: str) -> Any:
@@ -42,23 +47,33 @@ class Recipe:
     epsilon: float = _setting(0.25, "The attack's l2 radius, in the input's units (smoothadv).")
     attack_steps: int = _setting(2, "The attack's steps (smoothadv).")
     iterations: int = _setting(4000, "Steps of the optimiser.")
+    epochs: int = _setting(0, "Passes over the data, which then set the iterations; 0 for none.")
     batch_size: int = _setting(16, "Inputs in a step, over all processes.")
-    optimiser: str = _setting("adamw", "adamw or sgd.")
+    optimiser: str = _setting("adamw", "adamw, adam or sgd.")
     lr: float = _setting(1e-3, "The learning rate at its highest.")
     encoder_lr: float = _setting(1.0, "The learning rate of a model's `encoder`, as a factor of lr.")
-    weight_decay: float = _setting(0.01, "Weight decay; none on biases and norms.")
+    weight_decay: float = _setting(0.01, "Weight decay (sgd, adam: as an l2 penalty); none on biases and norms.")
+    decay_norms: bool = _setting(False, "Weight decay on biases and norms too.")
     momentum: float = _setting(0.9, "Momentum (sgd).")
+    nesterov: bool = _setting(True, "Nesterov's momentum (sgd).")
     clip: float = _setting(1.0, "The gradient's norm is clipped to this; 0 for no clipping.")
-    schedule: str = _setting("poly", "How the learning rate falls: poly or cosine.")
+    schedule: str = _setting("poly", "How the learning rate falls: poly, cosine or step.")
     power: float = _setting(0.9, "The power of poly.")
+    gamma: float = _setting(0.5, "The factor of each decay (step, and --bn-momentum).")
+    decay_every: int = _setting(20, "Epochs from one decay to the next (step, and --bn-momentum).")
+    lr_floor: float = _setting(0.0, "The learning rate's least value, as a factor of lr; warm-up is below it.")
+    bn_momentum: tuple[float, float] = _setting((0.0, 0.0), "Batch norms' momentum at first and at least; 0 0: theirs.")
     warmup: float = _setting(0.02, "The part of the steps over which the learning rate rises.")
     ema: float = _setting(0.999, "Decay of the averaged weights, which are kept; 0 for no averaging.")
     crop: tuple[int, int] = _setting((320, 416), "Height and width of the crops.")
     rescale: tuple[float, float] = _setting((0.5, 2.0), "Range of the random factors that resize an input.")
     rotate: float = _setting(0.0, "Largest random rotation, in degrees.")
     flip: bool = _setting(True, "Mirror half of the crops.")
+    shift: float = _setting(0.0, "Largest random shift of a cloud along each axis.")
     colour: float = _setting(0.5, "Strength of random gamma, saturation, contrast, brightness and tint; 0 for none.")
-    class_weights: str = _setting("none", "none, or log: 1 / ln(c + frequency) [Paszke2016].")
+    class_weights: str | tuple[float, ...] = _setting(
+        "none", "none, log: 1 / ln(c + frequency) [Paszke2016], or a weight for each class, as 0.8,1,1.2."
+    )
     log_offset: float = _setting(1.02, "The c of log, above 1; larger is milder.")
     ohem: float = _setting(1.0, "The part of the labelled pixels, those with the largest losses, that count.")
     precision: str = _setting("bf16", "bf16 (autocast) or fp32.")
@@ -68,10 +83,13 @@ class Recipe:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} must be one of {', '.join(allowed)}, but got {getattr(self, name)!r}")
-        if not isinstance(self.flip, bool):
-            raise InputError(f"flip must be True or False, but got {self.flip!r}")
+        for name in ("flip", "nesterov", "decay_norms"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} must be True or False, but got {getattr(self, name)!r}")
         self._check_numbers()
         self._check_tuples()
+        self._check_class_weights()
+        self._check_decay()
         if self.m < 2 and self.objective == "consistency":
             raise InputError("consistency compares noisy copies: m must be at least 2, but got 1")
 
@@ -79,6 +97,19 @@ class Recipe:
     def drawn(self) -> tuple[float, ...]:
         """The noise that the objective draws: sigma, or 0 for non-robust training."""
         return (0.0,) if self.objective == "non-robust" else self.sigma
+
+    def for_data(self, *, scenes: int, classes: int) -> Recipe:
+        """This recipe for a data set: its epochs, if it has any, are turned into iterations.
+
+        An epoch has as many iterations as there are whole batches. Raises `InputError` unless fixed class weights
+        are as many as the classes.
+        """
+        if not isinstance(self.class_weights, str) and len(self.class_weights) != classes:
+            raise InputError(
+                f"class_weights has {len(self.class_weights)} weights, but the data have {classes} classes: "
+                "give a weight for each class, in their order, or none"
+            )
+        return replace(self, iterations=self.epochs * max(1, scenes // self.batch_size)) if self.epochs else self
 
     def to_plain(self) -> dict[str, Any]:
         """The settings as JSON has them."""
@@ -97,18 +128,44 @@ class Recipe:
     def _check_numbers(self) -> None:
         for name in ("m", "attack_steps", "iterations", "batch_size"):
             require_integer(name, getattr(self, name))
-        require_integer("seed", self.seed, at_least=0)
+        require_integer("decay_every", self.decay_every)
+        for name in ("seed", "epochs"):
+            require_integer(name, getattr(self, name), at_least=0)
+        errors.require_probability("gamma", self.gamma)
+        errors.require_probability("lr_floor", self.lr_floor, closed=True)
         for name in ("lr", "encoder_lr", "epsilon", "power", "ohem"):
             require_positive(name, getattr(self, name))
         for name in ("warmup", "ema", "momentum"):
             errors.require_probability(name, getattr(self, name), closed=True)
-        for name in ("lam", "eta", "weight_decay", "clip", "rotate", "colour"):
+        for name in ("lam", "eta", "weight_decay", "clip", "rotate", "shift", "colour"):
             if require_finite(name, getattr(self, name)) < 0:
                 raise InputError(f"{name} must be at least 0, but got {getattr(self, name)!r}")
         if require_finite("log_offset", self.log_offset) <= 1:
             raise InputError(f"log_offset must be above 1, such as 1.02, but got {self.log_offset!r}")
         if self.ohem > 1:
             raise InputError(f"ohem must be at most 1, all pixels, but got {self.ohem!r}")
+
+    def _check_class_weights(self) -> None:
+        if isinstance(self.class_weights, tuple | list) and self.class_weights:
+            weights = tuple(require_positive("class_weights", weight) for weight in self.class_weights)
+            object.__setattr__(self, "class_weights", weights)
+        elif self.class_weights not in CLASS_WEIGHTS:
+            raise InputError(
+                f"class_weights must be {' or '.join(CLASS_WEIGHTS)}, or a weight for each class such as (0.8, 1.2), "
+                f"but got {self.class_weights!r}"
+            )
+
+    def _check_decay(self) -> None:
+        pair = self.bn_momentum
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InputError(f"bn_momentum must be a first and a least value such as (0.1, 0.01), but got {pair!r}")
+        first, least = (errors.require_probability("bn_momentum", value, closed=True) for value in pair)
+        if least > first:
+            raise InputError(f"bn_momentum falls: its least value, {least:g}, must be at most its first, {first:g}")
+        object.__setattr__(self, "bn_momentum", (first, least))
+        for name, counts_epochs in (("the schedule step", self.schedule == "step"), ("bn_momentum", first > 0)):
+            if counts_epochs and not self.epochs:
+                raise InputError(f"{name} decays after epochs: give epochs, such as 251, instead of iterations")
 
     def _check_tuples(self) -> None:
         for name, example in (("sigma", "(0.25,)"), ("crop", "(320, 416)"), ("rescale", "(0.5, 2.0)")):

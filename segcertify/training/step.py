@@ -38,6 +38,10 @@ class Step:
         self._graph.replay()
         return self._losses
 
+    def forget(self) -> None:
+        """Capture the next step anew, because a number changed that the graph keeps."""
+        self._graph = None
+
     def _plain(self, x: torch.Tensor, target: torch.Tensor) -> Losses:
         self.model.zero_grad(set_to_none=True)
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16"):

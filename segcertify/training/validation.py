@@ -16,8 +16,9 @@ def validate(model: nn.Module, pool: Pool, *, sigma: float, seed: int = 0) -> di
     training = model.training
     model.eval()
     total = np.zeros((pool.classes, pool.classes + 1), np.int64)
-    generator = torch.Generator(pool.targets.device).manual_seed(seed)
+    generator = None
     for x, target in pool.scenes():
+        generator = generator or torch.Generator(x.device).manual_seed(seed)
         noise = sigma * torch.randn(x.shape, generator=generator, device=x.device)
         labels = full_size(model, x + on_columns(noise, pool.noised)).argmax(1)[0].cpu().numpy()
         truth = target.cpu().numpy().astype(np.int64)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from toys import small, tree
+from trees import cityscapes
 
 import segcertify as sc
 from segcertify.cli import main
@@ -152,6 +153,15 @@ def test_fresh_weights_depend_on_the_seed(command, tmp_path):
         (["--save-every", "5"], "save-every must be a multiple of log-every, 2, but is 5: use 6"),
         (["--device", "gpu"], "device must be such as 'cpu' or 'cuda', but got 'gpu'"),
         (["--licence", " "], "licence must be a text"),
+        (["--recipe", "cityscape-hrnet"], "unknown recipe 'cityscape-hrnet': did you mean 'cityscapes-hrnet'?"),
+        (
+            ["--recipe", "cityscapes-hrnet"],
+            "epochs set the number of iterations here: give --epochs instead of --iterations",
+        ),
+        (["--class-weights", "1,2"], "class_weights has 2 weights, but the data have 3 classes"),
+        (["--class-weights", "1,x"], "class_weights must be numbers between commas"),
+        (["--schedule", "step"], "the schedule step decays after epochs: give epochs"),
+        (["--memory", "-1"], "memory must be at least 0 GB, but got -1.0"),
     ],
 )
 def test_bad_input_is_one_clear_line_before_anything_is_written(command, tmp_path, monkeypatch, arguments, message):
@@ -164,6 +174,51 @@ def test_bad_input_is_one_clear_line_before_anything_is_written(command, tmp_pat
     assert message in shown
     assert "Traceback" not in shown
     assert not (tmp_path / "run").exists()
+
+
+SMALL = ["--epochs", "2", "--batch-size", "2", "--device", "cpu", "--log-every", "1", "--save-every", "1"]
+
+
+def test_the_recipe_of_cityscapes_on_a_synthetic_tree_streamed_from_disk(command, tmp_path):
+    root = cityscapes(tmp_path / "cityscapes", size=(40, 80))
+    arguments = ["--recipe", "cityscapes-hrnet", "--data", f"cityscapes:{root}?split=train", "--crop", "32", "64"]
+    arguments += ["--model", HRNET, "--validation", f"cityscapes:{root}", *SMALL, "--validate-every", "1"]
+    for out, memory in (("held", []), ("streamed", ["--memory", "0"])):
+        assert command(*arguments, *memory, "--out", out)[0] == 0
+    held, streamed = (tmp_path / out / "model.safetensors" for out in ("held", "streamed"))
+    assert same(weights(held), weights(streamed))
+    card = read_card(streamed)
+    assert (card.recipe["nesterov"], card.recipe["lr"], card.recipe["epochs"], card.recipe["iterations"]) == (
+        False,
+        0.01,
+        2,
+        2,
+    )
+    assert (len(card.recipe["class_weights"]), card.recipe["crop"], card.recipe["weight_decay"]) == (19, [32, 64], 5e-4)
+    rows = read_log(streamed.with_name("log.csv"))
+    assert [row["lr"] for row in rows] == pytest.approx([0.01, 0.01 * 0.5**0.9])
+    again = [
+        "--recipe",
+        "streamed/recipe.json",
+        "--data",
+        f"cityscapes:{root}?split=train",
+        *SMALL,
+        "--validate-every",
+        "1",
+    ]
+    assert command(*again, "--validation", f"cityscapes:{root}", "--out", "again")[0] == 0  # the model too is the run's
+    assert same(weights(tmp_path / "again" / "model.safetensors"), weights(streamed))
+
+
+def test_the_recipe_of_shapenet_on_generated_shapes(command, tmp_path):
+    arguments = ["--recipe", "shapenet-pointnet2", "--data", "shapes:?count=4&points=512", *SMALL, "--epochs", "3"]
+    code, shown = command(*arguments, "--decay-every", "1", "--validate-every", "1", "--sigma", "0.5", "--out", "run")
+    assert code == 0, shown
+    card = read_card(tmp_path / "run" / "model.safetensors")
+    assert card.architecture["family"] == "pointnet2"
+    assert (card.recipe["optimiser"], card.recipe["shift"], card.sigma) == ("adam", 0.1, (0.5,))
+    rates = [row["lr"] for row in read_log(tmp_path / "run" / "log.csv")]
+    assert rates == pytest.approx([1e-3, 1e-3, 5e-4, 5e-4, 2.5e-4, 2.5e-4])
 
 
 def test_a_stopped_run_says_how_to_go_on_and_a_start_how_much_it_gave(command, tmp_path, monkeypatch):

@@ -37,6 +37,7 @@ def log(path):
         {"optimiser": "adamw", "ema": 0.9, "objective": "consistency", "rotate": 20.0},
         {"optimiser": "sgd", "ema": 0, "sigma": (0.1, 0.5), "schedule": "cosine", "class_weights": "log"},
         {"optimiser": "adamw", "ema": 0.99, "objective": "smoothadv", "ohem": 0.5, "precision": "bf16"},
+        {"optimiser": "adam", "epochs": 11, "schedule": "step", "decay_every": 3, "bn_momentum": (0.1, 0.01), "ema": 0},
     ],
 )
 def test_a_run_that_was_killed_twice_ends_as_one_that_was_not(data, tmp_path, monkeypatch, how):
@@ -120,9 +121,9 @@ def test_noise_depends_on_the_seed_and_the_process(tmp_path, monkeypatch):
 def test_one_process_shows_how_far_it_is(data, tmp_path, monkeypatch, capsys, rank):
     real, calls, shown = loop.read_pool, [], rank == 0
 
-    def spy(data, device, *, progress):
+    def spy(data, device, *, progress, **options):
         calls.append(progress)
-        return real(data, device, progress=False)
+        return real(data, device, progress=False, **options)
 
     monkeypatch.setattr(loop, "read_pool", spy)
     monkeypatch.setattr(loop, "join_processes", lambda device: nullcontext(Processes(rank, 1, torch.device("cpu"))))

@@ -9,7 +9,7 @@ from torch import nn
 from toys import batch, quick, small
 
 from segcertify.models import Lite
-from segcertify.training.optimisation import moving_average, optimiser, rate, schedule
+from segcertify.training.optimisation import moving_average, optimiser, rate, schedule, set_norm_momentum
 
 
 def rates(**settings):
@@ -25,6 +25,45 @@ def test_poly():
 def test_cosine():
     expected = [1, (1 + math.sqrt(0.5)) / 2, 0.5, (1 - math.sqrt(0.5)) / 2]
     assert rates(iterations=4, warmup=0, schedule="cosine") == pytest.approx(expected)
+
+
+def test_step_decay():
+    """PointNet++'s schedule as its public code states it: halved every 20 of 251 epochs, at least 1e-5 of 1e-3."""
+    recipe = quick(
+        epochs=251, batch_size=2, lr=1e-3, schedule="step", gamma=0.5, decay_every=20, lr_floor=0.01, warmup=0
+    ).for_data(scenes=7, classes=3)
+    assert recipe.iterations == 251 * 3
+    expected = [max(1e-3 * 0.5 ** (epoch // 20), 1e-5) for epoch in range(251) for _ in range(3)]
+    assert [recipe.lr * rate(step, recipe) for step in range(recipe.iterations)] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_schedules_of_torch_agree():
+    recipe = quick(epochs=12, schedule="step", decay_every=5, gamma=0.3, warmup=0, lr=0.1).for_data(scenes=8, classes=3)
+    made = torch.optim.SGD(small().parameters(), lr=0.1)
+    theirs = torch.optim.lr_scheduler.StepLR(made, 5 * 2, 0.3)
+    for step in range(recipe.iterations):
+        assert 0.1 * rate(step, recipe) == pytest.approx(made.param_groups[0]["lr"], rel=1e-12)
+        made.step()
+        theirs.step()
+
+
+def test_a_floor():
+    found = rates(iterations=8, warmup=0, power=1.0, lr_floor=0.5)
+    assert found == pytest.approx([1, 0.875, 0.75, 0.625, 0.5, 0.5, 0.5, 0.5])
+
+
+def test_the_momentum_of_batch_norms_decays():
+    """As PointNet++'s public code states it: 0.1, halved every 20 epochs, at least 0.01."""
+    recipe = quick(epochs=251, batch_size=2, bn_momentum=(0.1, 0.01), decay_every=20).for_data(scenes=5, classes=3)
+    model, found, changes = small(), [], []
+    for step in range(recipe.iterations):
+        if set_norm_momentum(model, step, recipe):
+            changes.append(step)
+        found.append(model[2].momentum)
+    assert found == pytest.approx([max(0.1 * 0.5 ** (epoch // 20), 0.01) for epoch in range(251) for _ in range(2)])
+    assert changes == [40, 80, 120, 160]  # a captured step must be captured anew; 0.1 is torch's own
+    assert not set_norm_momentum(model, 0, quick())
+    assert model[2].momentum == 0.01
 
 
 def test_warm_up():
@@ -48,7 +87,7 @@ class Parts(nn.Module):
         self.frozen = nn.Conv2d(4, 3, 1).requires_grad_(False)
 
 
-@pytest.mark.parametrize("name", ["adamw", "sgd"])
+@pytest.mark.parametrize("name", ["adamw", "adam", "sgd"])
 def test_groups(name):
     model = Parts()
     made = optimiser(model, quick(optimiser=name, lr=0.1, encoder_lr=0.25, weight_decay=0.3, momentum=0.8))
@@ -65,9 +104,29 @@ def test_groups(name):
         "frozen.weight": None,
         "frozen.bias": None,
     }
-    assert type(made) is {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[name]
+    assert type(made) is {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD}[name]
     if name == "sgd":
         assert all(group["momentum"] == 0.8 and group["nesterov"] for group in made.param_groups)
+
+
+def test_weight_decay_on_norms_too():
+    made = optimiser(Parts(), quick(weight_decay=0.3, decay_norms=True))
+    assert {group["weight_decay"] for group in made.param_groups} == {0.3}
+
+
+def test_momentum_without_nesterov():
+    """Two steps of SGD by hand: v = m v + (g + d w), w = w - lr v."""
+    made = optimiser(small(), quick(optimiser="sgd", momentum=0.9, nesterov=False))
+    assert all(group["momentum"] == 0.9 and not group["nesterov"] for group in made.param_groups)
+    weight = nn.Parameter(torch.tensor([[2.0]]))
+    made = optimiser(nn.ParameterList([weight]), quick(optimiser="sgd", nesterov=False, lr=0.1, weight_decay=0.5))
+    value, velocity = 2.0, 0.0
+    for gradient in (1.0, -3.0):
+        weight.grad = torch.tensor([[gradient]])
+        made.step()
+        velocity = 0.9 * velocity + gradient + 0.5 * value
+        value -= 0.1 * velocity
+        assert weight.item() == pytest.approx(value, rel=1e-6)
 
 
 def test_sgd_without_momentum():

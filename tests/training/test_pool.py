@@ -11,7 +11,8 @@ import segcertify as sc
 from segcertify import InputError
 from segcertify.data.augmentation import UNLABELLED
 from segcertify.data.images.augmentation import GREY
-from segcertify.training.pool import batches, class_weights, frequencies, read_pool
+from segcertify.training.pool import batch_order, class_weights, frequencies
+from segcertify.training.streaming import read_pool
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def data(tmp_path):
 
 def taken(count, scenes, batch_size, **settings):
     """The first batches, as lists."""
-    return [indices.tolist() for indices in islice(batches(scenes, batch_size, **settings), count)]
+    return [indices.tolist() for indices in islice(batch_order(scenes, batch_size, **settings), count)]
 
 
 def test_scenes_lie_in_the_corner_of_a_common_canvas(data):
@@ -50,11 +51,13 @@ def test_frequencies_are_of_valid_pixels(data):
 
 def test_class_weights(data):
     scenes = read_pool(data, "cpu", progress=False)
-    assert class_weights(scenes, quick()) is None
-    found = class_weights(scenes, quick(class_weights="log"))
+    assert class_weights(scenes, quick(), "cpu") is None
+    found = class_weights(scenes, quick(class_weights="log"), "cpu")
     labels = np.concatenate([scene.target[scene.valid] for scene in data])
     expected = 1 / np.log(1.02 + np.bincount(labels) / len(labels))
     assert (found / found[0]).tolist() == pytest.approx(expected / expected[0], rel=1e-5)
+    fixed = class_weights(scenes, quick(class_weights=(0.5, 1.0, 4.5)), "cpu")
+    assert fixed.tolist() == pytest.approx([0.25, 0.5, 2.25])
 
 
 @pytest.mark.parametrize("classes", [255, 256])

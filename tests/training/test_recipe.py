@@ -9,10 +9,13 @@ import pytest
 from segcertify import InputError
 from segcertify.training import Intervals, Recipe
 
+DECAYING = Recipe(
+    optimiser="adam", epochs=3, schedule="step", decay_every=2, bn_momentum=(0.1, 0.01), class_weights=(0.5, 1.5)
+)
 OTHER = Recipe(objective="consistency", sigma=(0.1, 0.5), m=3, crop=(32, 48), rescale=(1.0, 1.5), flip=False, seed=7)
 
 
-@pytest.mark.parametrize("recipe", [Recipe(), OTHER, Recipe(objective="non-robust", sigma=())])
+@pytest.mark.parametrize("recipe", [Recipe(), OTHER, DECAYING, Recipe(objective="non-robust", sigma=())])
 def test_round_trip_through_json(recipe):
     assert Recipe.from_plain(json.loads(json.dumps(recipe.to_plain()))) == recipe
 
@@ -38,6 +41,14 @@ def test_unknown_settings_are_refused():
     [
         *((name, value) for name in ("objective", "optimiser", "schedule", "class_weights", "precision")
           for value in ("other", None)),
+        *(("class_weights", value) for value in ((), (1.0, 0.0), (1.0, "x"), "0.8,1")),
+        *((name, value) for name in ("nesterov", "decay_norms") for value in ("no", 1, None)),
+        *(("epochs", value) for value in (-1, 0.5, True)),
+        *(("decay_every", value) for value in (0, 1.5)),
+        *(("gamma", value) for value in (0, 1.0, -0.5)),
+        *(("lr_floor", value) for value in (-0.1, 1.0)),
+        *(("shift", value) for value in (-0.1, float("nan"))),
+        *(("bn_momentum", value) for value in (0.1, (0.1,), (0.01, 0.1), (1.5, 0.1), None)),
         *((name, value) for name in ("m", "attack_steps", "iterations", "batch_size")
           for value in (0, -1, 1.5, True, "x")),
         *(("seed", value) for value in (-1, 0.5)),
@@ -67,6 +78,28 @@ def test_consistency_needs_two_copies():
 @pytest.mark.parametrize("edge", [{"ohem": 1.0}, {"warmup": 0}, {"ema": 0}, {"clip": 0}, {"rescale": (1, 1)}])
 def test_edges_that_are_allowed(edge):
     Recipe(**edge)
+
+
+@pytest.mark.parametrize(
+    ("scenes", "batch_size", "steps"), [(2975, 12, 484 * 247), (14007, 16, 484 * 875), (3, 8, 484), (8, 8, 484)]
+)
+def test_epochs_are_whole_batches(scenes, batch_size, steps):
+    recipe = Recipe(epochs=484, batch_size=batch_size).for_data(scenes=scenes, classes=3)
+    assert (recipe.epochs, recipe.iterations) == (484, steps)
+    assert recipe.for_data(scenes=scenes, classes=3) == recipe
+    assert Recipe().for_data(scenes=scenes, classes=3) == Recipe()
+
+
+@pytest.mark.parametrize("how", [{"schedule": "step"}, {"bn_momentum": (0.1, 0.01)}])
+def test_decay_counts_epochs(how):
+    with pytest.raises(InputError, match="decays after epochs: give epochs"):
+        Recipe(**how)
+
+
+def test_class_weights_are_as_many_as_the_classes():
+    with pytest.raises(InputError, match="class_weights has 2 weights, but the data have 3 classes"):
+        Recipe(class_weights=(1.0, 2.0)).for_data(scenes=5, classes=3)
+    assert Recipe(class_weights=[1, 2, 3]).for_data(scenes=5, classes=3).class_weights == (1.0, 2.0, 3.0)
 
 
 def test_a_recipe_needs_no_torch():

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from toys import Recorder, load, small
 
-from segcertify.training.pool import read_pool
+from segcertify.training.streaming import read_pool
 from segcertify.training.validation import validate
 
 

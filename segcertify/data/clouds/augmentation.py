@@ -1,4 +1,4 @@
-"""Augmentation of clouds on their device: scale, rotation about a random axis, mirror; one draw for each cloud."""
+"""Augmentation of clouds on their device: scale, rotation about a random axis, mirror, shift; one draw a cloud."""
 
 import math
 
@@ -14,7 +14,8 @@ SIDE = 2
 def augment_clouds(clouds: torch.Tensor, augmentation: Augmentation, *, vectors: int) -> torch.Tensor:
     """Augmented copies of clouds (B, points, columns).
 
-    The leading ``vectors`` triples of columns rotate (coordinates, then normals); coordinates alone are scaled.
+    The leading ``vectors`` triples of columns rotate (coordinates, then normals); coordinates alone are scaled
+    and then shifted.
     """
     count, device, rotated = len(clouds), clouds.device, 3 * vectors
     axes = torch.randn(count, 3, device=device)
@@ -26,4 +27,6 @@ def augment_clouds(clouds: torch.Tensor, augmentation: Augmentation, *, vectors:
     low, high = (math.log(scale) for scale in augmentation.rescale)
     moved = torch.cat([triples.reshape(count, -1, rotated), clouds[:, :, rotated:]], 2)
     moved[:, :, :3] *= torch.exp(low + (high - low) * torch.rand(count, 1, 1, device=device))
+    if augmentation.shift:
+        moved[:, :, :3] += augmentation.shift * (2 * torch.rand(count, 1, 3, device=device) - 1)
     return moved

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from segcertify.data.dataset import DataSet
-from segcertify.data.images.reading import ImageFiles, image_size, read_image, read_target
+from segcertify.data.images.reading import ImageFiles, image_size, read_image, read_target, require_size
 from segcertify.data.images.resize import Resize, Size
 from segcertify.data.label_codes import IGNORE, Target, require_codes
 from segcertify.data.scene import Scene
@@ -52,6 +52,14 @@ class ImageSet(DataSet):
             target = resize.labels(target)
         valid = target != IGNORE
         return Scene(pair.id, x, np.where(valid, target, 0), valid)
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """Height and width of a scene, from the headers of its two files; their pixels are not read."""
+        pair = self.items[index]
+        size = image_size(pair.image)
+        require_size(pair.label, image_size(pair.label), image=pair.image, size=size)
+        resize = self._change(size)
+        return size if resize is None else resize.after
 
     def check(self) -> None:
         """Read every label and every image's header; an error names the first bad file.

@@ -70,10 +70,15 @@ def read_label(path: str | os.PathLike[str]) -> npt.NDArray[np.int32]:
 def read_target(path: Path, codes: Mapping[int, int], *, image: Path, size: tuple[int, ...]) -> Target:
     """The classes in a label image, IGNORE where it says nothing. It must have the size of its image."""
     raw = read_label(path)
-    if raw.shape != size:
-        found, expected = (" x ".join(map(str, sides)) for sides in (raw.shape, size))
-        raise InputError(f"{path} is {found} pixels, but {image} is {expected}: a label needs its image's size")
+    require_size(path, raw.shape, image=image, size=size)
     return decode(raw, codes, where=lambda pixel: f"{path}, pixel {divmod(pixel, size[1])},")
+
+
+def require_size(path: Path, found: tuple[int, ...], *, image: Path, size: tuple[int, ...]) -> None:
+    """Refuse a label image whose size is not its image's."""
+    if found != size:
+        is_now, expected = (" x ".join(map(str, sides)) for sides in (found, size))
+        raise InputError(f"{path} is {is_now} pixels, but {image} is {expected}: a label needs its image's size")
 
 
 def image_size(path: Path, *, upright: bool = False) -> Size:

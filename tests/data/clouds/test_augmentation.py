@@ -14,7 +14,8 @@ from segcertify.errors import InputError
 from segcertify.metrics.shapenet import CATEGORIES
 from segcertify.training import Intervals, Recipe, train
 from segcertify.training.objectives import PixelLoss, objective
-from segcertify.training.pool import CloudPool, read_pool
+from segcertify.training.pool import CloudPool, take
+from segcertify.training.streaming import read_pool
 
 STILL = {"rescale": (1.0, 1.0), "rotate": 0.0, "flip": False}
 
@@ -30,7 +31,7 @@ def pool(shapes) -> CloudPool:
 
 
 def augmented(pool, indices, **changes):
-    return pool.batch(indices, Augmentation(crop=(16, 16), **STILL | changes))
+    return take(pool, indices).augmented(Augmentation(crop=(16, 16), **STILL | changes))
 
 
 class PerPoint(nn.Module):
@@ -94,6 +95,16 @@ def test_mirrors_change_the_side_of_points_and_normals(pool):
     flipped = old.clone()
     flipped[mirrored] *= torch.tensor([1, 1, -1, 1, 1, -1, 1.0])
     assert torch.allclose(x, flipped)
+
+
+def test_shifts_move_each_cloud_as_a_whole(pool):
+    torch.manual_seed(0)
+    x, _ = augmented(pool, torch.arange(6).repeat(20), shift=0.1)
+    moved = (x - pool.clouds.repeat(20, 1, 1))[..., :3]
+    assert torch.allclose(moved, moved[:, :1].expand_as(moved), atol=1e-6)
+    assert 0.09 < moved.abs().max() <= 0.1 + 1e-6
+    assert len(torch.unique((moved[:, 0] * 1e4).round())) > 300  # each cloud and each axis its own
+    assert torch.equal(x[..., 3:], pool.clouds.repeat(20, 1, 1)[..., 3:])
 
 
 def test_scales_change_coordinates_alone(pool):

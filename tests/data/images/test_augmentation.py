@@ -8,7 +8,7 @@ import torch
 
 from segcertify.data.augmentation import UNLABELLED, Augmentation
 from segcertify.data.images.augmentation import GREY
-from segcertify.training.pool import ImagePool
+from segcertify.training.pool import ImagePool, take
 
 H, W = 48, 64
 PLAIN = {"rescale": (1.0, 1.0), "flip": False, "colour": 0.0, "crop": (H, W)}
@@ -42,7 +42,7 @@ def block_pool():
 
 def augmented(pool, indices, seed=0, **changes):
     torch.manual_seed(seed)
-    return pool.batch(torch.tensor(indices), Augmentation(**PLAIN | changes))
+    return take(pool, torch.tensor(indices)).augmented(Augmentation(**PLAIN | changes))
 
 
 def source(pool, count, seed=0, **changes):

@@ -122,6 +122,19 @@ def test_image_and_label_of_different_size(tmp_path):
                 read()
 
 
+@pytest.mark.parametrize("name", trees.IMAGES)
+def test_shapes_are_those_of_the_scenes_and_need_headers_alone(tmp_path, name, monkeypatch):
+    scenes = data.load(f"{name}:{trees.IMAGES[name](tmp_path)}")
+    for chosen in (scenes, scenes.resized(7)):
+        expected = [scene.target.shape for scene in chosen]
+        with monkeypatch.context() as patch:
+            patch.setattr("segcertify.data.images.imageset.read_image", None)
+            patch.setattr("segcertify.data.images.imageset.read_target", None)
+            assert [chosen.shape(i) for i in range(len(chosen))] == expected
+            twice = data.mixture([chosen], [2])
+            assert [twice.shape(i) for i in range(len(twice))] == 2 * expected
+
+
 def test_bad_label_files(tmp_path):
     trees.write(tmp_path / "images/p.png", trees.picture(0, (4, 6)))
     label = tmp_path / "labels/p.png"
