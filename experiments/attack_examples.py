@@ -21,9 +21,21 @@ from page import Results, document, parser, picture, render, require_different, 
 
 import segcertify as sc
 from segcertify import metrics
-from segcertify.certificate import radius_text
+from segcertify.claims import Claim
 from segcertify.cli.options import chosen_device, ready_model
 from segcertify.errors import InputError, require_integer, require_positive
+from segcertify.numerals import (
+    NOTHING,
+    counted,
+    exact,
+    lower,
+    lower_percent,
+    measured,
+    percent,
+    radius_text,
+    union_bound,
+    upper,
+)
 from segcertify.progress import progress_bar
 from segcertify.report.table import Table
 from segcertify.storage import archive
@@ -38,8 +50,6 @@ LICENCES = {
 """The source of a data set's images, and what they may be used for."""
 SECTIONS = {"hand_picked": ("Hand-picked", "hand-picked.jpg"), "random": ("Chosen at random", "random.jpg")}
 """The groups of examples: a title, and the file of the picture."""
-DASH = "\N{EM DASH}"
-"""Instead of a number that does not apply."""
 KIND, VERSION = "attacked", 1
 
 
@@ -225,9 +235,11 @@ def captions(example: Results) -> tuple[str, ...]:
     """What stands below the panels of an image: the accuracies without attack and at the certified radius."""
     clean, attacked = example["base"][:2]
     changed = [
-        f"{clean[model]:.1%} \N{RIGHTWARDS ARROW} {attacked[model]:.1%} right" for model in ("non_robust", "robust")
+        f"{percent(clean[model])} \N{RIGHTWARDS ARROW} {percent(attacked[model])} right"
+        for model in ("non_robust", "robust")
     ]
-    return example["id"], "", *changed, f"{example['accuracy']:.1%} right, {example['abstained']:.1%} white"
+    right = f"at least {lower_percent(example['accuracy'])} right, {percent(example['abstained'])} white"
+    return example["id"], "", *changed, right
 
 
 def page(results: Results, folder: Path) -> str:
@@ -245,6 +257,8 @@ def page(results: Results, folder: Path) -> str:
 def notes(results: Results) -> list[str]:
     """What a reader must know."""
     count, radius = len({each["id"] for each in (*results["hand_picked"], *results["random"])}), results["radius"]
+    claim = Claim.named(results["correction"], results["alpha"], sc.Gaussian(results["sigma"]))
+    alone, all_of = union_bound(results["alpha"], 3), union_bound(results["alpha"], 4 * count)
     random = (
         f"At random: the first {len(results['random'])} of the {results['scenes']} images, in the order of the SHA-256 "
         f"of `{results['seed']} ID`. Nobody picked them."
@@ -254,20 +268,22 @@ def notes(results: Results) -> list[str]:
         f"noise. Data: {results['data']}. PGD attacks both base models away from the ground truth in "
         f"{results['steps']} steps, inside an l2 ball around the image and inside [0, 1].",
         *(f"Trained: `{model}` on {data}." for model, data in results["trained"].items()),
-        f"Certificates: sigma = {results['sigma']:g}, n0 = {results['n0']}, n = {results['n']}, tau = "
-        f"{results['tau']:g}, alpha = {results['alpha']:g}, {results['correction']}: R = {radius_text(radius, 3)}. "
-        "They are of the image without attack and hold at every image within R, those of all images here together with "
-        f"probability at least {max(0.0, 1 - count * results['alpha']):g}. Beyond R nothing is certified ({DASH}), and "
-        "an attack that fails proves nothing.",
+        f"Certificates: sigma = {exact(results['sigma'])}, n0 = {results['n0']}, n = {results['n']}, tau = "
+        f"{exact(results['tau'])}, alpha = {exact(results['alpha'])}, {results['correction']}: R = "
+        f"{radius_text(radius, 3)}. They are of the image without attack. {claim.over(count)} Beyond R nothing is "
+        f"certified ({NOTHING}), and an attack that fails proves nothing.",
         "Accuracies are shares of the pixels that have ground truth. An abstention counts as wrong in a certified "
-        "accuracy, which is therefore a lower bound of the smoothed model's under every attack within R. All are "
+        "accuracy, which is therefore a lower bound of the smoothed model's under every attack within R, rounded down; "
+        "accuracies under attack are upper bounds, rounded up. All are "
         "higher on images that a model was trained on; certificates hold on any. Pictures show the attacks within R, "
         "one on each base model (the image is the non-robust model's); pixels that abstain or have no ground truth are "
         "white.",
         f"Moved: certified pixels with another majority among {results['n']} fresh draws, at the worst of three inputs "
         "within R, found by attacks on both base models and on the smoothed one. The certificate says that their "
-        "label's probability stays above 1/2, perhaps just above, so a few may move; significantly (at level alpha, "
-        "for all pixels together) none should.",
+        "label's probability stays above 1/2, perhaps just above, so a few may move; significantly none should. Each "
+        "test is at level alpha for all pixels at one input, so the three of an image are at level 3 alpha = "
+        f"{alone}. A certificate is itself false with probability at most alpha. So any significant move, on "
+        f"{counted(count, 'image')}, has probability at most {count} x 4 alpha = {all_of}.",
         *([random] if results["random"] else []),
         f"Images: {results['licence']}. The pictures are derived from them (attacked, tinted, put side by side), under "
         "the same terms.",
@@ -276,17 +292,21 @@ def notes(results: Results) -> list[str]:
 
 def by_radius(examples: Sequence[Results], certified: float) -> Table:
     """Mean accuracies as the radius of the attack grows; the certificates' where they hold."""
-    bound, rows = f"{fmean(each['accuracy'] for each in examples):.4f}", []
+    bound, rows = lower(fmean(each["accuracy"] for each in examples)), []
     for column in zip(*(each["base"] for each in examples), strict=True):
-        means = [f"{fmean(each[model] for each in column):.4f}" for model in ("non_robust", "robust")]
         radius = column[0]["radius"]
-        rows.append((within(radius), *means, bound if radius <= certified else DASH))
+        text = upper if radius else measured
+        means = [text(fmean(each[model] for each in column)) for model in ("non_robust", "robust")]
+        rows.append((within(radius), *means, bound if radius <= certified else NOTHING))
     heads = ("attack within", "non-robust", "robust base model", "certified, at least")
     return Table(f"Mean accuracy under attack ({images(examples)})", heads, tuple(rows))
 
 
 def by_example(examples: Sequence[Results]) -> Table:
     """A row for each example, then their means; pixels are added up."""
+
+    base = [upper if under["radius"] else measured for under in examples[0]["base"]]
+    texts = [*base, *base, lower, measured]
 
     def numbers(each: Results) -> list[float]:
         base = [under[model] for model in ("non_robust", "robust") for under in each["base"]]
@@ -296,7 +316,8 @@ def by_example(examples: Sequence[Results]) -> Table:
         certified, pixels, moved, refuted = (
             f"{sum(each[key] for each in some):,}" for key in ("certified", "pixels", "moved", "refuted")
         )
-        return name, *(f"{value:.4f}" for value in values), f"{certified} of {pixels}", moved, refuted
+        shown = (text(value) for text, value in zip(texts, values, strict=True))
+        return name, *shown, f"{certified} of {pixels}", moved, refuted
 
     radii = [within(under["radius"]) for under in examples[0]["base"]]
     attacked = [f"{model}, {radius}" for model in ("non-robust", "robust") for radius in radii]
@@ -309,7 +330,7 @@ def by_example(examples: Sequence[Results]) -> Table:
 
 def images(examples: Sequence[Results]) -> str:
     """How many there are."""
-    return f"{len(examples)} image{'s' if len(examples) > 1 else ''}"
+    return counted(len(examples), "image")
 
 
 def within(radius: float) -> str:

@@ -21,9 +21,12 @@ from typing import Any
 from page import ABSTENTION, SCORES, Results, cells, document, parser, picture, plain, render, save, start, together
 
 import segcertify as sc
+from segcertify.claims import Claim
 from segcertify.cli.options import chosen_device, chosen_scenes
+from segcertify.data.domain import CLOUD
 from segcertify.data.sets.shapes import load as load_shapes
 from segcertify.errors import InputError
+from segcertify.noise import parse
 from segcertify.report.categories import Category
 from segcertify.report.run import Run
 from segcertify.report.summary import Row, category_table, results_table
@@ -127,7 +130,8 @@ def clouds(
             model, scenes, out=folder, settings=trial["settings"], noise=trial["noise"], n0=trial["n0"],
             alpha=trial["alpha"], seed=seed, device=device, name=shown, save_pictures=pictures,
         )  # fmt: skip
-        rows = [{key: each for key, each in asdict(row).items() if key not in PARTS} for row in Run.load(folder).rows]
+        dropped = (*PARTS, "claim")
+        rows = [{key: each for key, each in asdict(row).items() if key not in dropped} for row in Run.load(folder).rows]
         kept = {key: trial[key] for key in ("clouds", "noise", "n0", "alpha")}
         return kept | {"data": scenes.name, "scenes": len(scenes), "rows": rows}
 
@@ -194,12 +198,22 @@ def cloud_blocks(results: Results) -> list[Any]:
 
 def cloud_tables(name: str, trial: Results) -> list[Table]:
     """A trial's rows; those of real shapes beside the paper's, and by category."""
+
+    def claim(row: Results) -> Claim | None:
+        if row["sigma"] is None:
+            return None
+        return Claim.named(row["correction"], trial["alpha"], CLOUD.noise(parse(trial["noise"])(row["sigma"])))
+
     rows = [
-        Row(**row | dict.fromkeys(PARTS, ()) | {"categories": tuple(Category(**each) for each in row["categories"])})
+        Row(
+            **row
+            | dict.fromkeys(PARTS, ())
+            | {"categories": tuple(Category(**each) for each in row["categories"]), "claim": claim(row)}
+        )
         for row in trial["rows"]
     ]
     title = f"{name} on {trial['data']} ({trial['scenes']} shapes), {trial['noise']} noise"
-    ours = results_table(rows, title=title, alpha=trial["alpha"])
+    ours = results_table(rows, title=title)
     ours = replace(ours, notes=(f"n0 = {trial['n0']}.", *ours.notes))
     if trial["clouds"] != "real":
         return [ours]

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segcertify.certificate import radius_text
+from segcertify.claims import Claim
 from segcertify.errors import InputError
+from segcertify.noise import Gaussian
+from segcertify.numerals import NOTHING, exact, lower, measured, radius_text
 from segcertify.report.table import Table
 
 FILE, PAGE = "results.json", "README.md"
@@ -91,24 +93,28 @@ def plain(row: Any) -> dict[str, Any]:
 
 
 def cells(row: Results) -> tuple[str, ...]:
-    """The claim, its radius and the scores of such a row, as text."""
-    scores = {name: f"{row[name]:.4f}" for name in SCORES}
+    """The claim, its radius and the scores of such a row, as text: bounds of Holm's certificates are rounded down."""
+    scores = {name: measured(row[name]) for name in SCORES}
     if row["sigma"] is None:
-        return "none", "", *(scores | {"miou_worst_case": ""}).values()
-    claim = f"sigma={row['sigma']:g}, n={row['n']}, tau={row['tau']:g}"
+        return "none", NOTHING, *(scores | {"miou_worst_case": NOTHING}).values()
+    scores |= {name: lower(row[name]) for name in ("accuracy", "miou_worst_case")}
+    claim = f"sigma={exact(row['sigma'])}, n={row['n']}, tau={exact(row['tau'])}"
     return claim, radius_text(row["radius"], 3), *scores.values()
 
 
 def together(results: Results, scenes: int) -> str:
-    """How sure a row's certificates are, of one scene and of all."""
+    """What Holm's certificates of Gaussian noise on images say, of one scene and of all."""
+    if results["correction"] != "holm":
+        raise InputError(f"pages are of Holm's certificates, but these are of {results['correction']}: run it again")
+    claim = Claim.named("holm", results["alpha"], Gaussian(1.0))
     return (
-        f"n0 = {results['n0']}, alpha = {results['alpha']:g} for each scene, {results['correction']}: a row's "
-        f"certificates hold for all scenes together with probability at least "
-        f"{max(0.0, 1 - scenes * results['alpha']):g}. Each row is a claim of its own."
+        f"n0 = {results['n0']}, alpha = {exact(results['alpha'])} for each scene, holm. {claim.over(scenes)} The "
+        "accuracy and the worst-case mIoU of a smoothed model are then lower bounds under attack, rounded down. "
+        "Each row is a claim of its own."
     )
 
 
-ABSTENTION = "An abstention counts as wrong. Only the worst-case mIoU is a lower bound under attack."
+ABSTENTION = "An abstention counts as wrong. No other mIoU is a bound under attack."
 
 
 def require_different(what: str, values: Iterable[Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 from typing import get_args
@@ -10,8 +9,10 @@ from typing import get_args
 import numpy as np
 
 from segcertify.arrays import BoolArray, IntArray
+from segcertify.claims import Claim
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise, from_plain, to_plain
+from segcertify.numerals import exact
 from segcertify.stats.correction import PROCEDURES, Guarantee
 from segcertify.storage import archive
 
@@ -74,21 +75,14 @@ class Certificate:
 
     def claim_about(self, certified: str) -> str:
         """The same sentence about the certified components under another name."""
-        threat = f"every perturbation of {self.noise.threat(self.norm)} at most {radius_text(self.radius)}"
-        sure = f"With probability at least 1 - {self.alpha:g} over the noise draws"
-        kept = f"keep their label as the smoothed model's most likely one under {threat}."
-        if self.guarantee == "fwer":
-            return f"{sure}, {certified} all {kept}"
-        if self.guarantee == "k-fwer":
-            vacuous = " (Fewer than that are certified: nothing is claimed.)" if self.certified < self.k else ""
-            return f"{sure}, of {certified} all but at most {self.k - 1} {kept}{vacuous}"
-        if self.guarantee == "fdr":
-            independent = " if components are independent or positively dependent (PRDS)"
-            return (
-                f"No robustness certificate: of {certified}, the expected proportion whose label may change under "
-                f"{threat} is at most {self.alpha:g}{independent if self.correction == 'bh' else ''}."
-            )
-        return f"Of {certified}, those that {self.correction!r} guarantees at level {self.alpha:g} {kept}"
+        vacuous = self.guarantee == "k-fwer" and self.certified < self.k
+        words = self.claimed.about(certified, self.radius)
+        return f"{words} (Fewer than that are certified: nothing is claimed.)" if vacuous else words
+
+    @property
+    def claimed(self) -> Claim:
+        """The guarantee and the noise, without labels and radius: all that decides the words of a claim."""
+        return Claim(self.correction, self.guarantee, self.alpha, self.noise, self.norm, self.k)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.certificate``)."""
@@ -108,16 +102,5 @@ class Certificate:
             raise InputError(f"{path} is not a complete certificate file ({error}): make it again") from None
 
     def __repr__(self) -> str:
-        return f"Certificate({self.noise}, n0={self.n0}, n={self.n}, tau={self.tau:g}, {self.correction}: {self.claim})"
-
-
-def radius_text(radius: float, digits: int = 6) -> str:
-    """The radius in that many significant digits, never more than the number itself.
-
-    >>> radius_text(0.168622, 3)
-    '0.168'
-    """
-    if radius <= 0:
-        return "0"
-    unit = 10.0 ** (math.floor(math.log10(radius)) - digits + 1)
-    return f"{math.floor(radius / unit) * unit:.{digits}g}"
+        made = f"{self.noise}, n0={self.n0}, n={self.n}, tau={exact(self.tau)}, {self.correction}"
+        return f"Certificate({made}: {self.claim})"

@@ -10,8 +10,9 @@ from segcertify.attacks.balls import L2
 from segcertify.attacks.gradient_ascent import GradientAscent
 from segcertify.attacks.projected_gradient import Shifts
 from segcertify.attacks.smoothed import Recount, attack_smoothed, recount
-from segcertify.certificate import Certificate, radius_text
+from segcertify.certificate import Certificate
 from segcertify.errors import InputError, require_positive
+from segcertify.numerals import radius_text, union_bound
 from segcertify.progress import Advance
 from segcertify.records.settings import smoothed_steps
 from segcertify.sampling.segmenter import Segmenter, base_labels, is_random, raw_output, to_model_dtype
@@ -60,14 +61,17 @@ class Comparison:
             return "Nothing is certified: there was nothing to attack in the smoothed model."
         if not moved:
             return "No certified pixel of the smoothed model moved, under any of the three attacks."
-        if not refuted:
+        if not certificate.claimed.certifies:
+            return f"Up to {moved:,} labels have another majority, which is no contradiction: {certificate.claim}"
+        if refuted < certificate.k:
+            some = f"{refuted:,} of them significantly, which the claim allows" if refuted else "none significantly"
             return (
-                f"Up to {moved:,} certified pixels had another majority, none significantly: their probability may be "
+                f"Up to {moved:,} certified pixels had another majority, {some}: their probability may be "
                 "close to 1/2. Use a larger n to tell."
             )
         return (
             f"Up to {refuted:,} certified pixels moved significantly. The chance of that is at most "
-            f"{(1 + len(counts)) * certificate.alpha:g}: please report it."
+            f"{union_bound(certificate.alpha, 1 + len(counts))}: please report it."
         )
 
 

@@ -18,6 +18,7 @@ from segcertify.attacks.loss_and_gradient import NoisyCopies
 from segcertify.attacks.smoothed import noise_threat
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.numerals import upper_digits
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.draws import Input
 from segcertify.sampling.segmenter import Segmenter
@@ -197,7 +198,7 @@ class Audit:
             return f"{tested}0 of {inputs} inputs have a violation: consistent with the claims."
         return (
             f"{tested}{self.refuted} of {inputs} inputs have a violation. If all claims hold as often as they say, at "
-            f"least {self.refuted} are refuted with probability at most {self.p_value:.2g} (Bin({inputs}, "
+            f"least {self.refuted} are refuted with probability at most {upper_digits(self.p_value, 2)} (Bin({inputs}, "
             f"{self.rate:g}): alpha plus the audit's own false alarms)."
         )
 

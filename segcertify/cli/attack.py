@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from segcertify.certificate import radius_text
 from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, certificate_values
 from segcertify.errors import InputError, require_integer, require_positive
+from segcertify.numerals import exact, percent, radius_text, union_bound
 
 if TYPE_CHECKING:
     from segcertify.attacks.comparison import Attacked, Comparison
@@ -117,10 +117,10 @@ def _table(found: Comparison) -> Table:
 
     rows = []
     for name, each in found.attacks.items():
-        flipped = f"{each.flipped:,} of {each.clean.size:,} ({each.flipped / each.clean.size:.1%})"
+        flipped = f"{each.flipped:,} of {each.clean.size:,} ({percent(each.flipped / each.clean.size)})"
         asked = f"{each.smoothed.moved:,} of {each.smoothed.certified:,}"
         rows.append((name, flipped, asked, f"{each.smoothed.refuted:,}"))
-    n = found.certificate.n
+    n, alpha = found.certificate.n, found.certificate.alpha
     return Table(
         f"Attacks within l2 norm {radius_text(found.radius, 4)}",
         ("attacked", "its pixels that changed", "certified pixels of the smoothed model that moved", "significantly"),
@@ -130,6 +130,7 @@ def _table(found: Comparison) -> Table:
             f"frequent of {n:,} draws, before and after).",
             f"Moved: at the attacked image the most frequent label among {n:,} fresh draws is not the certified one. "
             "Significantly: so rare that its probability is at most 1/2, at level "
-            f"{found.certificate.alpha:g} for all pixels together.",
+            f"{exact(alpha)} for all pixels of one attack together, and {union_bound(alpha, len(rows))} for the "
+            f"{len(rows)} attacks together.",
         ),
     )

@@ -13,6 +13,7 @@ from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer
 from segcertify.errors import InputError
 from segcertify.noise import EXAMPLES, Noise
+from segcertify.numerals import percent
 
 if TYPE_CHECKING:
     from segcertify.arrays import Array
@@ -162,7 +163,7 @@ def _perturbed(finding: Finding) -> Table:
 
     claimed = ~finding.certificate.abstained
     rows = tuple(
-        (each.name, f"{int(each.violated.sum()):,}", f"{each.agree[claimed].min() / finding.n:.1%}")
+        (each.name, f"{int(each.violated.sum()):,}", percent(each.agree[claimed].min() / finding.n))
         for each in finding.perturbed
     )
     heads = ("perturbed input", "violations", "least agreement")

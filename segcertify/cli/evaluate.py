@@ -83,14 +83,23 @@ def evaluate(
             printer.note(_idle_note(claim, each, alpha=alpha, N=scenes[0].target.size))
     segmenter = opt.ready_model(model, device)
     printer.note(size_note(segmenter, scenes[0].x.shape) if len(scenes) else None)
+    before = _finished(out)
     with resumable():
-        evaluate(
+        done = evaluate(
             segmenter, scenes, out=opt.folder(out), settings=claims, noise=opt.noise_on(noise, scenes.domain.axis),
             corrections=corrections, k=k, b=b, n0=n0, alpha=alpha, seed=seed, batch_size=batch_size, device=device,
             name=model, precision=precision, attack=attacks, save_votes=votes, save_pictures=pictures,
             progress=printer.progress,
         )  # fmt: skip
-    print_report(out, printer)
+    print_report(out, printer, already=before == len(done.records))
+
+
+def _finished(out: Path) -> int:
+    """How many records a run had before."""
+    from segcertify.records import RunFolder
+
+    folder = RunFolder(out)
+    return len(folder.records()) if folder.claimed and (out / "records.jsonl").is_file() else 0
 
 
 def _attack_settings(chosen: dict[str, Any], *, attack: bool) -> AttackSettings | None:

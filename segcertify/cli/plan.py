@@ -9,6 +9,7 @@ from segcertify.cli.options import Alpha, Correction, Draws, ErrorBudget, ErrorC
 from segcertify.cli.printing import Printer
 from segcertify.noise import scale_for
 from segcertify.noise.names import parse
+from segcertify.numerals import exact, measured, upper_digits
 
 
 def plan(
@@ -35,14 +36,14 @@ def plan(
     tolerates = "certifies nothing" if found.tolerates is None else f"{found.tolerates:,}"
     facts = {
         "components N": f"{found.N:,}",
-        "tau, alpha, correction": f"{tau:g}, {alpha:g}, {found.correction}",
+        "tau, alpha, correction": f"{exact(tau)}, {exact(alpha)}, {found.correction}",
         "smallest n that certifies anything": f"{found.n_min:,}",
         f"disagreeing draws tolerated at n = {found.n:,}": tolerates,
     }
     if found.expected is not None:
-        facts[f"expected certified fraction at p = {p:g}"] = f"{found.expected:.4f}"
+        facts[f"expected certified fraction at p = {exact(p or 0)}"] = measured(found.expected)
     sigma = None if target_radius is None else scale_for(type(drawn(1.0)), target_radius, tau=tau)
     if sigma is not None:
-        facts[f"sigma of {drawn} noise that proves R = {target_radius:g}"] = f"{sigma * (1 + 5e-6):.6g}"  # rounded up
+        facts[f"sigma of {drawn} noise that proves R = {exact(target_radius or 0)}"] = upper_digits(sigma)
     printer.facts(facts)
     printer.result(**asdict(found), target_radius=target_radius, sigma=sigma)

@@ -14,7 +14,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from segcertify.certificate import radius_text
+from segcertify.noise.names import described
+from segcertify.numerals import NOTHING, exact, percent, radius_text
 
 if TYPE_CHECKING:
     from segcertify.certificate import Certificate
@@ -65,16 +66,17 @@ class Printer:
 
     def certificate(self, certificate: Certificate) -> None:
         """Print what a certificate proves, in one sentence and a small table."""
-        share = certificate.certified / certificate.N
+        share, claimed = certificate.certified / certificate.N, certificate.claimed
+        labelled = f"{certificate.certified:,} of {certificate.N:,}"
         self.say(certificate.claim)
         self.facts(
             {
-                "radius R": f"{radius_text(certificate.radius, 4)} ({certificate.noise.threat(certificate.norm)})",
-                "certified": f"{certificate.certified:,} of {certificate.N:,} ({share:.1%})",
-                "abstained": f"{1 - share:.1%}",
-                "noise": str(certificate.noise),
-                "tau, n0, n": f"{certificate.tau:g}, {certificate.n0:,}, {certificate.n:,}",
-                "alpha, correction": f"{certificate.alpha:g}, {certificate.correction}",
+                "radius R": f"{radius_text(certificate.radius, 4)} ({claimed.threat})" if claimed.proven else NOTHING,
+                "certified" if claimed.certifies else "labelled, not certified": f"{labelled} ({percent(share)})",
+                "abstained": percent(1 - share),
+                "noise": described(certificate.noise),
+                "tau, n0, n": f"{exact(certificate.tau)}, {certificate.n0:,}, {certificate.n:,}",
+                "alpha, correction": f"{exact(certificate.alpha)}, {certificate.correction}",
             }
         )
 
@@ -115,7 +117,8 @@ def plain(value: Any) -> Any:
 def certificate_values(certificate: Certificate) -> dict[str, Any]:
     """A certificate without its labels, for JSON."""
     names = ("claim", "radius", "norm", "tau", "alpha", "correction", "guarantee", "k", "n0", "n", "N", "seed")
-    values = {name: getattr(certificate, name) for name in names} | {"noise": str(certificate.noise)}
+    values = {name: getattr(certificate, name) for name in names} | {"noise": described(certificate.noise)}
+    values |= {"threat": certificate.claimed.threat, "proven": certificate.claimed.proven}
     return values | {"certified": certificate.certified, "abstained": int(certificate.abstained.sum())}
 
 
@@ -125,6 +128,9 @@ def _table_values(table: ReportTable) -> list[dict[str, Any]]:
 
 
 def _number(cell: str) -> Any:
+    """A cell as JSON has it: null where a table has no number."""
+    if cell in ("", NOTHING):
+        return None
     try:
         return plain(float(cell))
     except ValueError:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from segcertify.cli.options import Json, Out, Quiet, folder
-from segcertify.cli.printing import Printer
+from segcertify.cli.printing import Printer, escape
 
 
 def report(
@@ -19,8 +19,8 @@ def report(
     print_report(run, Printer(json, quiet), out=out)
 
 
-def print_report(run: Path, printer: Printer, *, out: Path | None = None) -> None:
-    """Write the report of a run, and print its tables."""
+def print_report(run: Path, printer: Printer, *, out: Path | None = None, already: bool = False) -> None:
+    """Write the report of a run, and print its tables; ``already`` if the run was finished before the command."""
     from segcertify.report.files import write_report
     from segcertify.report.run import Run
 
@@ -30,5 +30,8 @@ def print_report(run: Path, printer: Printer, *, out: Path | None = None) -> Non
     printer.table(loaded.table())
     if attacked is not None:
         printer.table(attacked)
-    printer.files(files)
+    if already:
+        printer.detail(f"{escape(str(run))} was finished already; its report is in {escape(str(files[0].parent))}")
+    else:
+        printer.files(files)
     printer.result(title=loaded.title, run=run, results=loaded.table(), attacked=attacked, files=files)

@@ -13,6 +13,7 @@ from segcertify.data.domain import IMAGE, Domain
 from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
 from segcertify.figures.palette import Bytes
+from segcertify.numerals import counted
 
 
 class Item(Protocol):
@@ -138,5 +139,5 @@ class DataSet(ABC):
         return ""
 
     def __repr__(self) -> str:
-        kind, counts = type(self).__name__, f"{len(self)} scenes, {len(self.classes)} classes"
+        kind, counts = type(self).__name__, f"{counted(len(self), 'scene')}, {len(self.classes)} classes"
         return f"{kind}({self.name}: {counts}{self._details()}; first {self.ids[0]!r})"

@@ -9,6 +9,7 @@ from segcertify.arrays import BoolArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.demo.subjects import Cat, Shape, photograph
 from segcertify.noise import Gaussian
+from segcertify.numerals import lower_percent, percent
 from segcertify.report.table import Table
 from segcertify.sampling.segmenter import base_labels
 from segcertify.sampling.smooth import Smooth
@@ -30,8 +31,8 @@ class Demo:
         """What was proved, in plain words."""
         proved, subject = self.certificate, self.subject
         return (
-            f"Proved with probability at least {100 * (1 - proved.alpha):g}% (over {subject.chance}): "
-            f"{subject.change(proved)} ({proved.certified / proved.N:.1%}) all keep their label, the model's most "
+            f"Proved with probability at least {lower_percent(1 - proved.alpha)} (over {subject.chance}): "
+            f"{subject.change(proved)} ({percent(proved.certified / proved.N)}) all keep their label, the model's most "
             "frequent one under noise."
         )
 
@@ -65,4 +66,4 @@ def run(
 
 
 def _count(where: BoolArray) -> str:
-    return f"{np.count_nonzero(where):,} ({where.mean():.1%})"
+    return f"{np.count_nonzero(where):,} ({percent(float(where.mean()))})"

@@ -8,12 +8,13 @@ import numpy as np
 import torch
 
 from segcertify.arrays import IntArray
-from segcertify.certificate import Certificate, radius_text
+from segcertify.certificate import Certificate
 from segcertify.data import read_input
 from segcertify.data.domain import IMAGE
 from segcertify.data.sets import shapes
 from segcertify.figures.image import save_figure, steps_figure
 from segcertify.models import card_of, load
+from segcertify.numerals import exact, radius_text
 from segcertify.sampling.segmenter import predict
 from segcertify.sampling.streams import DrawStream
 
@@ -84,7 +85,7 @@ class Shape:
         right = np.count_nonzero(proved.labels == self.target)
         return (
             f"{right:,} of the {proved.certified:,} certified labels are right: a generated shape's parts are known.",
-            f"Made with n0 = {proved.n0}, n = {proved.n}, tau = {proved.tau:g} and one run of the network a draw; "
+            f"Made with n0 = {proved.n0}, n = {proved.n}, tau = {exact(proved.tau)} and one run of the network a draw; "
             "the model `parts` by itself takes the mean of three, which is another and slower model.",
         )
 

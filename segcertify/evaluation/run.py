@@ -22,7 +22,8 @@ from segcertify.evaluation.attacked import AttackedScenes
 from segcertify.evaluation.scenes import labels_record, radius_record, scenes_digest
 from segcertify.models import card_of, with_precision
 from segcertify.models.identity import identity
-from segcertify.noise import FAMILIES, Noise, NoiseName, largest_radius, parse
+from segcertify.noise import Noise, NoiseName, common_name, identified, largest_radius, parse, require_noise
+from segcertify.numerals import counted, exact
 from segcertify.progress import Advance, progress_bar
 from segcertify.records import AttackSettings, Configuration, Record, RunFolder, Setting, distinct
 from segcertify.report.run import Run
@@ -46,9 +47,10 @@ def evaluate(
 
     ``settings`` are (sigma, n, tau). With none, only the base model is evaluated.
     ``noise`` is a name such as ``"rotation:z"`` (`segcertify.noise.names`), or a
-    class or function that makes a noise of a sigma. Gaussian noise on clouds leaves
-    their normals alone. ``k`` (or an error budget ``b``) is for the correction
-    "k-fwer". A model with a method ``for_category`` gets each scene's category.
+    class or function that makes a noise of a sigma: the run is identified by the
+    noises that it makes. Gaussian noise on clouds leaves their normals alone. ``k``
+    (or an error budget ``b``) is for the correction "k-fwer". A model with a method
+    ``for_category`` gets each scene's category.
 
     The same arguments resume a run; other arguments are refused. An n that can
     certify nothing is recorded as full abstention. ``precision`` may be ``"bf16"`` or
@@ -57,8 +59,10 @@ def evaluate(
     certificate's picture in ``out/certified``; clouds also get an interactive page.
     """
     _require_fit(model, data)
-    claims, drawn, chosen = distinct(settings), _named(noise), procedures(corrections, k=k, b=b)
-    noises = {setting.sigma: data.domain.noise(drawn(setting.sigma)) for setting in claims}
+    claims, chosen = distinct(settings), procedures(corrections, k=k, b=b)
+    drawn: Callable[[float], Noise] = parse(noise) if isinstance(noise, str) else noise
+    made = {setting.sigma: require_noise(drawn(setting.sigma)) for setting in claims}
+    noises = {sigma: data.domain.noise(each) for sigma, each in made.items()}
     device = working_device(device, model)
     configuration = Configuration(
         model=name or type(model).__name__,
@@ -72,14 +76,15 @@ def evaluate(
         n0=require_integer("n0", n0),
         alpha=require_probability("alpha", alpha),
         seed=require_integer("seed", seed, at_least=0),
-        noise=str(drawn) if isinstance(drawn, NoiseName) else f"{getattr(drawn, '__name__', drawn)}()",
+        noise=common_name(made or {1.0: require_noise(drawn(1.0))}),  # attacks alone need a noise of any scale
         precision=precision,
         device=device.type,
         k=next((correction.k for correction in chosen if correction.name == K_FWER), None),
+        noises={exact(sigma): identified(each) for sigma, each in noises.items()},
     )
     model, attacked = with_precision(model, precision), None
     if attack is not None:
-        threat = next(iter(noises.values()), None) or data.domain.noise(drawn(1.0))  # of any scale
+        threat = next(iter(noises.values()), None) or data.domain.noise(drawn(1.0))
         certified = [noises[claim.sigma].radius(claim.tau) for claim in claims]
         attack = attack.with_radii(certified, largest=largest_radius(threat))
         attacked = AttackedScenes(attack, threat, noises, len(data.classes), configuration.seed, batch_size, device)
@@ -121,7 +126,7 @@ class _Evaluation:
         if file.ids != list(data.ids[:done]):
             raise InputError(f"the records in {self.folder.path} are of other scenes: use another folder")
         draws = sum(self.configuration.n0 + n for n in largest.values()) + (self.attacked.work if self.attacked else 0)
-        with progress_bar(len(data) * draws, f"{len(data)} scenes", show=progress) as advance:
+        with progress_bar(len(data) * draws, counted(len(data), "scene"), show=progress) as advance:
             advance(done * draws)
             self._delete_checkpoints(data.ids[:done])  # a kill may come between a scene's records and this
             for index in range(done, len(data)):
@@ -211,11 +216,3 @@ def _require_fit(model: Segmenter, data: DataSet) -> None:
             f"the model labels {', '.join(card.classes)}, but {data.name} has the classes {', '.join(data.classes)}: "
             "evaluate it on scenes with its classes, in its order"
         )
-
-
-def _named(noise: str | NoiseName | Callable[[float], Noise]) -> NoiseName | Callable[[float], Noise]:
-    """What makes the noise of a sigma, by its name where it has one."""
-    if isinstance(noise, str):
-        return parse(noise)
-    family = FAMILIES.get(getattr(noise, "__name__", ""))
-    return NoiseName(family.noise) if family is not None and family.noise is noise else noise

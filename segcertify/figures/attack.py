@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from segcertify.arrays import Array, IntArray
-from segcertify.certificate import radius_text
 from segcertify.figures.image import add_legend, as_rgb, class_colours, panel_figure, swatches
 from segcertify.figures.palette import TINT, Colours, tinted
+from segcertify.numerals import percent, radius_text
 
 if TYPE_CHECKING:
     from segcertify.attacks.comparison import Comparison
@@ -40,11 +40,11 @@ def attack_figure(
     change = attacked.x - x
     factor = 0.5 / max(float(np.abs(change).max()), 1e-9)
     truth = "no attack: the non-robust model" if target is None else "ground truth"
-    flips = [f"{each.flipped / each.clean.size:.1%} flipped" for each in (attacked, comparison.robust)]
+    flips = [f"{percent(each.flipped / each.clean.size)} flipped" for each in (attacked, comparison.robust)]
     beyond = comparison.radius > certificate.radius
-    proved = f"certified to {radius_text(certificate.radius, 3)}" if beyond else "certified"
+    proved = f"certified to {radius_text(certificate.radius, 3)}" if beyond else certificate.claimed.heading
     moved = max(each.smoothed.moved for each in comparison.attacks.values())
-    kept = f"{proved}: {certificate.certified / certificate.N:.1%}, {f'{moved:,}' if moved else 'none'} moved"
+    kept = f"{proved}: {percent(certificate.certified / certificate.N)}, {f'{moved:,}' if moved else 'none'} moved"
     panels = {
         f"attacked image (l2, {radius_text(comparison.radius, 3)})": as_rgb(attacked.x),
         f"what the attack added, {factor:.0f} times": as_rgb(0.5 + factor * change),

@@ -20,9 +20,11 @@ from matplotlib.lines import Line2D
 from scipy.spatial.transform import Rotation
 
 from segcertify.arrays import Array, FloatArray, IntArray
-from segcertify.certificate import ABSTAIN, Certificate, radius_text
+from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError
 from segcertify.figures.palette import Colours, palette
+from segcertify.noise import described
+from segcertify.numerals import NOTHING, exact, percent, radius_text
 
 GREY = "#d2d2d2"
 """Points without a label: abstentions, and what the ground truth ignores."""
@@ -43,7 +45,7 @@ def cloud_figure(points: Array, prediction: IntArray, certificate: Certificate, 
     titles = {
         "target": "ground truth" + (" (grey: ignored)" if ignored else ""),
         "prediction": "base model, no guarantee",
-        "certified": f"certified, {certificate.abstained.mean():.1%} abstained (grey)",
+        "certified": f"{certificate.claimed.heading}, {percent(certificate.abstained.mean())} abstained (grey)",
     }
     kinds = [key for key in titles if key in cloud.labels]
     turns = [Rotation.from_euler("yx", [-azimuth, elevation], degrees=True) for azimuth, elevation in _VIEWS]
@@ -166,18 +168,18 @@ def _legend(figure: Figure, names: Sequence[str], colours: Sequence[str]) -> Non
 
 def _page_data(cloud: _Cloud, certificate: Certificate) -> dict[str, Any]:
     """What the page draws and says."""
-    certified, N = certificate.certified, certificate.N
+    certified, N, claimed = certificate.certified, certificate.N, certificate.claimed
     return {
         "title": certificate.input_id,
         "points": _base64(cloud.points, "<f4"),
         "labels": {key: _base64(labels, "<i4") for key, labels in cloud.labels.items()},
         "parts": [{"name": n, "colour": c} for n, c in zip(cloud.names, cloud.colours, strict=True)],
         "facts": {
-            "certified": f"{certified:,} of {N:,} tested points ({certified / N:.1%})",
-            "radius": f"{radius_text(certificate.radius)} ({certificate.norm})",
-            "noise": str(certificate.noise),
-            "draws": f"n0 = {certificate.n0:,}, n = {certificate.n:,}, tau = {certificate.tau:g}",
-            "level": f"alpha = {certificate.alpha:g}, {certificate.correction}",
+            "certified": f"{certified:,} of {N:,} tested points ({percent(certified / N)})",
+            "radius": f"{radius_text(certificate.radius)} ({claimed.threat})" if claimed.proven else NOTHING,
+            "noise": described(certificate.noise),
+            "draws": f"n0 = {certificate.n0:,}, n = {certificate.n:,}, tau = {exact(certificate.tau)}",
+            "level": f"alpha = {exact(certificate.alpha)}, {certificate.correction}",
         },
         "claim": certificate.claim_about(f"the {certified:,} certified points"),
     }

@@ -16,6 +16,7 @@ from segcertify.arrays import Array, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError
 from segcertify.figures.palette import TINT, Colours, colour, palette, tinted
+from segcertify.numerals import percent
 
 
 def certified_figure(
@@ -33,7 +34,8 @@ def certified_figure(
     if target is not None:
         panels["ground truth (white: ignored)"] = colour(target, table)
     panels["base model, no guarantee"] = colour(prediction, table)
-    panels[f"certified, {certificate.abstained.mean():.1%} abstained (white)"] = colour(certificate.labels, table)
+    abstained = percent(float(certificate.abstained.mean()))
+    panels[f"{certificate.claimed.heading}, {abstained} abstained (white)"] = colour(certificate.labels, table)
     rows, columns = (2, 2) if len(panels) == 4 else (1, 3)
     height, width = prediction.shape
     inches = rows * (12 / columns * height / width + 0.3) + 0.4
@@ -53,12 +55,12 @@ def steps_figure(
 
     Labels tint the image, abstentions are white. Made to be read at a width of 800 pixels.
     """
-    grey, (height, width) = x.mean(0), labels.shape
+    grey, (height, width), heading = x.mean(0), labels.shape, certificate.claimed.heading
     panels = {
         f"photograph, {height} x {width}": as_rgb(x),
         f"1 of {certificate.n} noisy copies": as_rgb(noisy),
         "the model's labels for it": tinted(grey, labels, colours),
-        f"certified: {certificate.certified / certificate.N:.1%}": tinted(grey, certificate.labels, colours),
+        f"{heading}: {percent(certificate.certified / certificate.N)}": tinted(grey, certificate.labels, colours),
     }
     figure = panel_figure(panels, rows=1, height=3 * height / width + 1.35)
     tints, blank = TINT * colours + (1 - TINT) * grey.mean(), "abstained: nothing is promised here"

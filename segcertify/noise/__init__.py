@@ -3,13 +3,27 @@
 from segcertify.errors import InputError
 from segcertify.noise.additive import Gaussian, Laplace, Uniform
 from segcertify.noise.base import Noise, Stream, largest_radius
-from segcertify.noise.names import EXAMPLES, FAMILIES, NAMES, NoiseName, from_plain, name_of, parse, to_plain
+from segcertify.noise.names import (
+    EXAMPLES,
+    FAMILIES,
+    NAMES,
+    NoiseName,
+    common_name,
+    described,
+    from_plain,
+    identified,
+    is_proven,
+    name_of,
+    parse,
+    to_plain,
+)
 from segcertify.noise.rotation import AxisRotation, Rotation
 from segcertify.noise.scale import scale_for
 
 __all__ = [
     "EXAMPLES", "FAMILIES", "NAMES", "AxisRotation", "Gaussian", "Laplace", "Noise", "NoiseName", "Rotation",
-    "Stream", "Uniform", "from_plain", "largest_radius", "name_of", "parse", "scale_for", "to_plain",
+    "Stream", "Uniform", "common_name", "described", "from_plain", "identified", "is_proven", "largest_radius",
+    "name_of", "parse", "scale_for", "to_plain",
 ]  # fmt: skip
 
 

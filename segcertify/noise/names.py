@@ -105,9 +105,58 @@ def require_family(noise: object) -> Family:
     return family
 
 
+def is_proven(noise: Noise) -> bool:
+    """Whether it is one of our noises, whose radius has a proof. A class derived from one may draw something else."""
+    return any(type(noise) is family.noise for family in FAMILIES.values())
+
+
+def described(noise: Noise) -> str:
+    """A noise by its class and all its parameters: of ours as Python would write it, of others with the module."""
+    if is_proven(noise):
+        return repr(noise)
+    fields = ", ".join(f"{field.name}={getattr(noise, field.name)!r}" for field in dataclasses.fields(noise))
+    return f"{type(noise).__module__}.{type(noise).__qualname__}({fields})"
+
+
+def common_name(made: Mapping[float, Noise]) -> str:
+    """The name of noises that are made for several scales; if they have none in common, what each scale gives.
+
+    >>> common_name({0.25: Gaussian(0.25), 0.5: Gaussian(0.5)}), common_name({0.25: Gaussian(6.25)})
+    ('gaussian', 'Gaussian(sigma=6.25) at sigma=0.25')
+    """
+    names = {name_of(noise) if is_proven(noise) else None for noise in made.values()}
+    name = names.pop() if len(names) == 1 else None
+    if name is not None and all(name(scale) == noise for scale, noise in made.items()):
+        return str(name)
+    return ", ".join(f"{described(noise)} at sigma={scale}" for scale, noise in made.items())
+
+
+def identified(noise: Noise) -> dict[str, Any]:
+    """A noise's class and all its parameters as plain values: of ours `to_plain`, of others with the module's name.
+
+    Raises `InputError` if a parameter is no plain value, so that two different noises could look alike.
+    """
+    if is_proven(noise):
+        return to_plain(noise)
+    values = {field.name: getattr(noise, field.name) for field in dataclasses.fields(noise)}
+    for name, value in values.items():
+        if not _is_plain(value):
+            raise InputError(
+                f"the noise {type(noise).__qualname__} has a parameter {name} of the type {type(value).__name__}, by "
+                "which it cannot be identified: use numbers, texts and tuples of these"
+            )
+    return {"type": f"{type(noise).__module__}.{type(noise).__qualname__}", **values}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
+
+
 def to_plain(noise: Noise) -> dict[str, Any]:
     """The noise as plain values, for a file's header."""
-    if type(noise).__name__ not in FAMILIES:
+    if not is_proven(noise):
         raise InputError(f"{noise!r} cannot be written to a file: only {', '.join(FAMILIES)} can be read back")
     return {"type": type(noise).__name__, **dataclasses.asdict(noise)}
 

@@ -45,7 +45,10 @@ class RunFolder:
         """Make the folder, or check that it is this run's. Raises `InputError` if another run began here."""
         wanted = asdict(configuration)
         if self.claimed:
-            require_same_run(self.configuration(), wanted, where=self.path, notes=NOTES)
+            found = self.configuration()
+            if found["noises"] is None:  # an earlier version's: the name and the data set decide what is drawn
+                del wanted["noises"]
+            require_same_run(found, wanted, where=self.path, notes=NOTES)
         else:
             atomic.write_text(self._config, json.dumps(wanted, indent=2) + "\n")
 
@@ -97,9 +100,9 @@ def _migrated(found: dict[str, Any]) -> dict[str, Any]:
     """A configuration of any version as one of today.
 
     The oldest runs were of images under Gaussian noise, without attacks. Earlier versions described the model by a
-    digest called ``weights``.
+    digest called ``weights``, and stored of the noise only a name, or that of a function with brackets.
     """
-    found = {"noise": "gaussian", "categories": {}, "attack": None, "k": None, **found}
+    found = {"noise": "gaussian", "categories": {}, "attack": None, "k": None, "noises": None, **found}
     found["noise"] = OLD_NOISES.get(found["noise"], found["noise"])
     found.setdefault("identity", found.pop("weights", ""))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from segcertify import __version__
@@ -91,8 +91,8 @@ class Configuration:
     """All that decides an evaluation's records, in plain values; a run's folder stores it.
 
     ``identity`` describes the model (`segcertify.models.identity`), ``categories`` are the classes that clouds of each
-    category have, ``scenes`` is a digest of the scenes, ``noise`` a name (`segcertify.noise.names`) or a function's,
-    ``k`` that of the correction k-fwer.
+    category have, ``scenes`` is a digest of the scenes, ``k`` that of the correction k-fwer. ``noise`` is a name
+    (`segcertify.noise.names`), or says what the noise of each sigma is; ``noises`` are those that are drawn, by sigma.
     """
 
     model: str
@@ -111,6 +111,7 @@ class Configuration:
     device: str
     attack: AttackSettings | None = None
     k: int | None = None
+    noises: dict[str, dict[str, Any]] = field(default_factory=dict)
     version: str = __version__
 
     @property

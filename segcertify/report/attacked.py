@@ -1,15 +1,14 @@
 """Scores under attack beside what is certified: at each radius, an upper and a lower bound."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from segcertify.certificate import radius_text
+from segcertify.claims import row_notes
+from segcertify.numerals import NOTHING, counted, exact, lower, measured, radius_text, upper
 from segcertify.records import Record, grouped
-from segcertify.report.summary import Row, iou_forms, row_of, sure
+from segcertify.report.summary import Row, iou_forms, row_of
 from segcertify.report.table import Table
-
-NOTHING = "—"
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def _claim(rows: Sequence[Row], sigma: float | None, radius: float) -> Row | Non
     return min(covering, key=lambda row: (row.radius or 0.0, -(row.n or 0)), default=None)
 
 
-def attacked_table(rows: Sequence[AttackedRow], *, title: str, alpha: float, attack: Mapping[str, Any]) -> Table:
+def attacked_table(rows: Sequence[AttackedRow], *, title: str, attack: Mapping[str, Any]) -> Table:
     """Accuracy and IoU: of the base model under attack, the smoothed one under attack, and certified."""
     iou = "shape IoU" if rows[0].base.categories else "mIoU"
     smoothed = any(row.smoothed for row in rows)
@@ -69,10 +68,10 @@ def attacked_table(rows: Sequence[AttackedRow], *, title: str, alpha: float, att
     body = tuple(
         (
             radius_text(row.radius, 4),
-            NOTHING if row.sigma is None else f"{row.sigma:g}",
-            *_scores(row.base),
-            *(_scores(row.smoothed) if smoothed else ()),
-            *_scores(row.certified),
+            NOTHING if row.sigma is None else exact(row.sigma),
+            *_scores(row.base, upper if row.radius else measured),
+            *(_scores(row.smoothed, upper if row.radius else measured) if smoothed else ()),
+            *_scores(row.certified, lower),
             row.certified.test if row.certified else NOTHING,
         )
         for row in rows
@@ -81,29 +80,32 @@ def attacked_table(rows: Sequence[AttackedRow], *, title: str, alpha: float, att
         title,
         ("R", "sigma", *heads, "certified accuracy", f"certified {iou}", "certified by"),
         body,
-        _notes(rows[0].base.scenes, iou=iou, alpha=alpha, attack=attack),
+        _notes(rows, iou=iou, attack=attack),
     )
 
 
-def _scores(row: Row | None) -> tuple[str, str]:
+def _scores(row: Row | None, text: Callable[[float], str]) -> tuple[str, str]:
     """Accuracy and IoU, abstentions counted at their worst."""
-    return (NOTHING, NOTHING) if row is None else (f"{row.accuracy:.4f}", f"{iou_forms(row)[-1]:.4f}")
+    return (NOTHING, NOTHING) if row is None else (text(row.accuracy), text(iou_forms(row)[-1]))
 
 
-def _notes(scenes: int, *, iou: str, alpha: float, attack: Mapping[str, Any]) -> tuple[str, ...]:
-    starts = f"{attack['restarts']} random start{'s' if attack['restarts'] > 1 else ''}"
-    over = " over the classes of the ground truth" if iou == "mIoU" else ""
+def _notes(rows: Sequence[AttackedRow], *, iou: str, attack: Mapping[str, Any]) -> tuple[str, ...]:
+    starts, over = counted(attack["restarts"], "random start"), " over the classes of the ground truth"
     smoothed = (
         f"The smoothed model is attacked through its noise, and answers with the most frequent of {attack['smoothed']} "
         "fresh draws: where two labels are nearly as likely, that may not be its most likely one."
     )
-    return (
-        f"Base{' and smoothed' if attack['smoothed'] else ''}: at the input of lowest accuracy that was found within R "
-        f"({attack['loss']}, {attack['steps']} steps, {starts}). An upper bound: another attack may do more.",
-        f"Certified: a lower bound on the smoothed model's accuracy and {iou}{over} (worst case) under every "
-        f"perturbation within R, for all {scenes} scenes together with probability at least {sure(scenes, alpha)}. "
-        "It says nothing of the base model, which may fall below.",
-        *([smoothed] if attack["smoothed"] else []),
+    bounds = f"certified accuracy and {iou}{over if iou == 'mIoU' else ''} (worst case)"
+    claims = row_notes((row.certified.claim for row in rows if row.certified), rows[0].base.scenes, bounds=bounds)
+    certified = (
+        "What is certified says nothing of the base model, which may fall below.",
         "At each R stands the claim whose radius is the nearest that is not smaller, and of several the one with most "
         "draws. Each is a claim of its own.",
+    )
+    return (
+        f"Base{' and smoothed' if attack['smoothed'] else ''}: at the input of lowest accuracy that was found within R "
+        f"({attack['loss']}, {counted(attack['steps'], 'step')}, {starts}). An upper bound, rounded up: another attack "
+        "may do more.",
+        *([smoothed] if attack["smoothed"] else []),
+        *([*claims, *certified] if claims else ["Nothing is certified at any of these R."]),
     )

@@ -1,19 +1,18 @@
 """Figures of an evaluation: accuracy against the radius, certified and under attack."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from textwrap import wrap
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from segcertify.numerals import exact
 from segcertify.report.attacked import AttackedRow
 from segcertify.report.summary import Curve, Row
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
 GREY = "#555555"
-
-RADII = {"l1": "l1 radius R", "l2": "l2 radius R", "angle": "rotation angle R in radians"}
-"""What the radius of each norm is."""
 
 
 def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, power: int = 1) -> Figure:
@@ -24,9 +23,10 @@ def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, p
     figure, axes = _figure()
     colours = _colours(curve.sigma for curve in curves)
     _draw_certified(axes, curves, rows, colours=colours, label="all radii at once")
-    first = {row.radius: row for row in reversed(rows) if row.radius is not None and row.sigma in colours}
+    first = {row.radius: row for row in reversed(rows) if row.lower_bound and row.sigma in colours}
     for radius, row in first.items():
-        axes.annotate(f"{row.tau:g}", (radius, row.accuracy), xytext=(5, 4), textcoords="offset points", fontsize=7)
+        text, at = exact(row.tau or 0), (radius or 0.0, row.accuracy)
+        axes.annotate(text, at, xytext=(5, 4), textcoords="offset points", fontsize=7)
     base = next((row for row in rows if row.sigma is None), None)
     if base is not None:
         axes.axhline(base.accuracy, color=GREY, linestyle=":", linewidth=1, label="base model, no noise")
@@ -54,9 +54,8 @@ def attacked_figure(
         smoothed = {row.radius: row.smoothed.accuracy for row in attacked if row.sigma == sigma and row.smoothed}
         if smoothed:
             [line] = axes.plot(list(smoothed), list(smoothed.values()), "v--", color=colour, mfc="white", markersize=4)
-            line.set_label(f"sigma = {sigma:g}: smoothed model under attack")
-    bounds = [row for row in rows if row.lower_bound]
-    _draw_certified(axes, curves, bounds, colours=colours, label="certified, at all radii at once")
+            line.set_label(f"sigma = {exact(sigma)}: smoothed model under attack")
+    _draw_certified(axes, curves, rows, colours=colours, label="certified, at all radii at once")
     for curve in curves:
         radii, accuracy, colour = curve.certified.radii, curve.certified.accuracy, colours[curve.sigma]
         axes.fill_between(radii, accuracy, step="pre", color=colour, alpha=0.12, linewidth=0)
@@ -77,19 +76,21 @@ def _colours(sigmas: Iterable[float]) -> dict[float, str]:
 def _draw_certified(
     axes: Axes, curves: Sequence[Curve], rows: Sequence[Row], *, colours: Mapping[float, str], label: str
 ) -> None:
-    """The curves, and the dots of the certificates at a fixed tau."""
+    """The curves, and the dots of the certificates at a fixed tau: of rows whose accuracy is a lower bound."""
     for curve in curves:
         [line] = axes.step(curve.certified.radii, curve.certified.accuracy, where="pre", color=colours[curve.sigma])
-        line.set_label(f"sigma = {curve.sigma:g}, n = {curve.n}: {label}")
+        line.set_label(f"sigma = {exact(curve.sigma)}, n = {curve.n}: {label}")
     for row in rows:
-        if row.radius is not None and row.sigma is not None and row.sigma in colours:
+        if row.lower_bound and row.radius is not None and row.sigma is not None and row.sigma in colours:
             axes.plot(row.radius, row.accuracy, "o", color=colours[row.sigma], markersize=5)
 
 
 def _finish(axes: Axes, curves: Sequence[Curve], *, title: str, dots: str, y: str) -> None:
     """Limits, grid, legend and title. The legend stands where curves rarely are: finding the best position is slow."""
-    radius = RADII.get(curves[0].norm, "radius R") if curves else "radius R"
-    axes.set_xlabel(f"{radius} (dots: {dots})")
+    axes.set_xlabel(f"R (dots: {dots})" if any(line.get_marker() == "o" for line in axes.lines) else "R")
+    claims = dict.fromkeys(f"Curves: {curve.claim.over(curve.scenes)} This holds at all R at once." for curve in curves)
+    caption = "\n".join(line for claim in claims for line in wrap(claim, 120))
+    axes.figure.supxlabel(caption, fontsize=7)
     axes.set_ylabel(y)
     axes.set_ylim(0, 1.02)
     axes.set_xlim(left=0)

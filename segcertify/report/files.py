@@ -18,7 +18,7 @@ def write_report(run: Run, folder: str | os.PathLike[str]) -> list[Path]:
         "attacked": run.attacked_table(),
     }
     files = [file for name, table in tables.items() if table is not None for file in table.save(folder, name)]
-    figures = {"radius": radius_figure(run.curves(), run.rows, title=run.title)}
+    figures = {"radius": radius_figure(run.curves(), run.rows, title=run.title)} if run.curves() else {}
     if (attacked := tables["attacked"]) is not None:
         figures["attacked"] = attacked_figure(run.attacked_rows, run.curves(), run.rows, title=attacked.title)
     for name, figure in figures.items():

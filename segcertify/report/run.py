@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from segcertify.claims import Claim
 from segcertify.errors import InputError
-from segcertify.noise import parse
+from segcertify.noise import Gaussian, Noise, from_plain, parse
+from segcertify.numerals import counted, exact
 from segcertify.records import Record, RunFolder
 from segcertify.report.attacked import AttackedRow, attacked_rows, attacked_table
 from segcertify.report.summary import Curve, Row, category_table, class_table, radius_curves, results_table, summarize
 from segcertify.report.table import Table
+
+UNKNOWN_CHANNELS = "R is about the channels that carry noise, which are all of an image."
+"""What is said of the runs of earlier versions, which did not store the channels."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,8 +35,8 @@ class Run:
 
     def __repr__(self) -> str:
         scenes, settings = sum(record.kind == "base" for record in self.records), self.configuration["settings"]
-        claims = ", ".join(f"(sigma={s['sigma']:g}, n={s['n']}, tau={s['tau']:g})" for s in settings)
-        return f"Run({self.title}: {scenes} scenes at {claims or 'no noise'})"
+        claims = ", ".join(f"(sigma={exact(s['sigma'])}, n={s['n']}, tau={exact(s['tau'])})" for s in settings)
+        return f"Run({self.title}: {counted(scenes, 'scene')} at {claims or 'no noise'})"
 
     @property
     def title(self) -> str:
@@ -41,13 +46,34 @@ class Run:
 
     @property
     def noise(self) -> str:
-        """The noise's name (`segcertify.noise.names`), or that of the function that made it, with brackets."""
+        """The noise's name (`segcertify.noise.names`), or what the noise of each sigma is."""
         return str(self.configuration["noise"])
+
+    def claim_of(self, sigma: float, correction: str) -> Claim:
+        """What is claimed of the labels of a sigma and a correction."""
+        noise, alpha, k = self._noise_of(sigma), self.configuration["alpha"], self.configuration["k"]
+        unknown = not self.configuration.get("noises") and isinstance(noise, Gaussian) and noise.channels is None
+        return Claim.named(correction, alpha, noise, k=k, remarks=UNKNOWN_CHANNELS if unknown else "")
+
+    def _noise_of(self, sigma: float) -> Noise | str:
+        """The noise of a sigma, or its description where only that is known.
+
+        Earlier versions stored a name alone. Their Gaussian noise on clouds with categories was on x, y and z.
+        """
+        stored = self.configuration.get("noises")
+        try:
+            if stored:
+                return from_plain(stored[exact(sigma)])
+            noise = parse(self.noise)(sigma)
+        except (InputError, KeyError):
+            return self.noise
+        clouds = isinstance(noise, Gaussian) and noise.channels is None and self.configuration["categories"]
+        return Gaussian(sigma, channels=(0, 1, 2), axis=1) if clouds else noise
 
     @cached_property
     def rows(self) -> list[Row]:
         """The scores of the base model and of each setting."""
-        return summarize(self.records, self.configuration["categories"])
+        return summarize(self.records, self.configuration["categories"], self.claim_of)
 
     @cached_property
     def attacked_rows(self) -> list[AttackedRow]:
@@ -56,7 +82,7 @@ class Run:
 
     def table(self) -> Table:
         """All settings."""
-        return results_table(self.rows, title=self.title, alpha=self.configuration["alpha"], k=self.configuration["k"])
+        return results_table(self.rows, title=self.title)
 
     def class_table(self) -> Table:
         """All classes."""
@@ -70,13 +96,9 @@ class Run:
         """All radii that were attacked; None if none was."""
         if not self.attacked_rows:
             return None
-        alpha, attack = self.configuration["alpha"], self.configuration["attack"]
-        return attacked_table(self.attacked_rows, title=f"Under attack: {self.title}", alpha=alpha, attack=attack)
+        attack = self.configuration["attack"]
+        return attacked_table(self.attacked_rows, title=f"Under attack: {self.title}", attack=attack)
 
     def curves(self) -> list[Curve]:
-        """Certified accuracy against the radius; none for a noise that only a function knows."""
-        try:
-            noise = parse(self.noise)
-        except InputError:
-            return []
-        return radius_curves(self.records, noise=noise, alpha=self.configuration["alpha"])
+        """Certified accuracy against the radius; none for a noise whose radius is not proven."""
+        return radius_curves(self.records, self.claim_of)

@@ -1,19 +1,18 @@
 """Scores over all scenes of an evaluation, by setting: tables and curves."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from segcertify import metrics
-from segcertify.certificate import radius_text
 from segcertify.certification import radius_table
+from segcertify.claims import Claim, row_notes
 from segcertify.errors import InputError
-from segcertify.noise import Noise
+from segcertify.numerals import NOTHING, counted, exact, lower, measured, radius_text
 from segcertify.records import Record, grouped
 from segcertify.report.categories import Category, by_category, shape_scores
 from segcertify.report.table import Table
-from segcertify.stats.correction import K_FWER, PROCEDURES
 
 
 @dataclass(frozen=True)
@@ -23,6 +22,7 @@ class Row:
     ``abstained`` is a share of the valid components, ``abstained_all`` of all
     components; ``class_accuracy`` and ``class_abstained`` are shares of each class;
     times are seconds per scene. Clouds have ``categories``, where these are known.
+    ``claim`` is what its labels are said to do; None of the base model.
     """
 
     sigma: float | None
@@ -43,42 +43,52 @@ class Row:
     sampling_seconds: float
     testing_seconds: float
     categories: tuple[Category, ...] = ()
+    claim: Claim | None = None
 
     @property
     def label(self) -> str:
         """The setting in words."""
-        return "base model, no noise" if self.sigma is None else f"sigma={self.sigma:g}, {self.test}"
+        return "base model, no noise" if self.sigma is None else f"sigma={exact(self.sigma)}, {self.test}"
 
     @property
     def test(self) -> str:
         """The setting without the noise, in words."""
-        return f"n={self.n}, tau={self.tau:g}, {self.correction}"
+        return f"n={self.n}, tau={exact(self.tau or 0)}, {self.correction}"
 
     @property
     def lower_bound(self) -> bool:
-        """Whether its scores are lower bounds under attack: those of k-fwer and of a false discovery rate are not."""
-        return self.correction in PROCEDURES and PROCEDURES[self.correction].guarantee == "fwer"
+        """Whether its scores are lower bounds under attack: only if all its labels hold at once."""
+        return self.claim is not None and self.claim.family_wise
+
+    @property
+    def radius_text(self) -> str:
+        """The radius, if there is a proof of one."""
+        proven = self.claim is not None and self.claim.proven
+        return radius_text(self.radius, 4) if proven and self.radius is not None else NOTHING
 
 
-def sure(scenes: int, alpha: float) -> str:
-    """The probability at which the claims of all scenes hold together, for a note."""
-    return f"{max(0.0, 1 - scenes * alpha):g}"
-
-
-def summarize(records: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> list[Row]:
+def summarize(
+    records: Sequence[Record], categories: Mapping[str, Sequence[int]], claim_of: Callable[[float, str], Claim]
+) -> list[Row]:
     """The scores of the base model and of each (sigma, n, tau, correction), in the order of the records.
 
-    ``categories`` are the classes that clouds of each category have.
+    ``categories`` are the classes that clouds of each category have; ``claim_of`` tells the claim of a sigma and a
+    correction.
     """
     scored = (record for record in records if record.kind in ("base", "certified"))
     groups = grouped(scored, lambda record: (record.sigma, record.n, record.tau, record.correction))
     if not groups:
         raise InputError("no records to summarize: the evaluation has finished no scene yet")
-    return [row_of(group, categories) for group in groups.values()]
+    return [
+        row_of(group, categories, None if sigma is None or correction is None else claim_of(sigma, correction))
+        for (sigma, _, _, correction), group in groups.items()
+    ]
 
 
-def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> Row:
+def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]], claim: Claim | None = None) -> Row:
     """The scores of one setting's records."""
+    if claim is not None:
+        _require_radius(group, claim)
     matrices = [metrics.from_plain(record.confusion or {}) for record in group]
     pooled = np.sum(matrices, axis=0)
     return Row(
@@ -96,50 +106,56 @@ def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]]) -> 
         sampling_seconds=float(np.mean([r.sampling_seconds for r in group])),
         testing_seconds=float(np.mean([r.testing_seconds for r in group])),
         categories=by_category(group, categories),
+        claim=claim,
     )
 
 
-def results_table(rows: Sequence[Row], *, title: str, alpha: float, k: int | None = None) -> Table:
-    """Accuracy, three forms of IoU (of shapes, where there are categories), abstention and time."""
-    shapes = bool(rows[0].categories)
+def _require_radius(group: Sequence[Record], claim: Claim) -> None:
+    """Refuse records of one setting that have different radii, or a larger one than the noise proves."""
+    radii = sorted({record.radius for record in group if record.radius is not None})
+    noise, tau = claim.noise, group[0].tau or 0.5
+    proved = radii[-1] if isinstance(noise, str) else noise.radius(tau) * (1 + 1e-9)
+    if len(radii) > 1 or radii[-1] > proved:
+        raise InputError(
+            f"records at sigma={group[0].sigma}, tau={tau} have the radii {', '.join(map(repr, radii))}, but their "
+            f"noise is {noise}: the folder holds records of another noise, so evaluate again in another folder"
+        )
+
+
+def results_table(rows: Sequence[Row], *, title: str) -> Table:
+    """Accuracy, certified or not, three forms of IoU (of shapes, where there are categories), abstention and time."""
+    shapes, scenes = bool(rows[0].categories), rows[0].scenes
     forms = ("shape IoU", "shape IoU by category") if shapes else ("mIoU per image", "mIoU pooled")
     heads = (
-        "setting", "R", "certified accuracy", *forms, f"{'shape IoU' if shapes else 'mIoU'} worst case",
+        "setting", "R", "accuracy", "certified accuracy", *forms, f"{'shape IoU' if shapes else 'mIoU'} worst case",
         "abstained (valid)", "abstained (all)", "sampling s", "testing s",
     )  # fmt: skip
     body = tuple(
         (
             row.label,
-            "" if row.radius is None else radius_text(row.radius, 4),
-            *(f"{v:.4f}" for v in (row.accuracy, *iou_forms(row)[:2])),
-            "" if row.sigma is None else f"{iou_forms(row)[2]:.4f}",
-            *(f"{v:.4f}" for v in (row.abstained, row.abstained_all)),
+            row.radius_text,
+            measured(row.accuracy),
+            bound(row, row.accuracy),
+            *map(measured, iou_forms(row)[:2]),
+            bound(row, iou_forms(row)[2]),
+            *map(measured, (row.abstained, row.abstained_all)),
             f"{row.sampling_seconds:.2f}",
             f"{row.testing_seconds:.3f}",
         )
         for row in rows
     )
-    scenes = rows[0].scenes
-    only = "" if all(row.lower_bound or row.sigma is None for row in rows) else ", and only by holm or bonferroni"
     notes = (
-        f"{scenes} scenes, alpha = {alpha:g} for each: a row's certificates hold for all scenes together with "
-        f"probability at least {sure(scenes, alpha)}.",
-        *_weaker_claims({row.correction for row in rows}, alpha=alpha, k=k),
-        f"An abstention counts as wrong. Of the IoUs only the worst case is a lower bound under attack{only}.",
+        f"{counted(scenes, 'scene')}. Accuracy counts an abstention as wrong.",
+        *row_notes((row.claim for row in rows), scenes, bounds="certified accuracy and worst-case IoU"),
         *([SHAPE_NOTE] if shapes else []),
         "Sampling time is each n's share of one run at the largest n of its sigma. Each row is a claim of its own.",
     )
     return Table(title, heads, body, notes)
 
 
-def _weaker_claims(corrections: set[str | None], *, alpha: float, k: int | None) -> Iterator[str]:
-    """What rows claim whose correction does not make all certified labels hold at once."""
-    if k is not None and K_FWER in corrections:
-        yield f"Rows of k-fwer (k = {k}) claim less: in each scene all but at most {k - 1} certified labels hold."
-    for name, condition in (("bh", " if components are independent or positively dependent (PRDS)"), ("by", "")):
-        if name in corrections:
-            share = f"the expected share of false labels is at most {alpha:g}{condition}"
-            yield f"Rows of {name} are no robustness certificates: {share}."
+def bound(row: Row, score: float) -> str:
+    """A score of a row as a lower bound under attack, if it is one."""
+    return lower(score) if row.lower_bound else NOTHING
 
 
 SHAPE_NOTE = (
@@ -163,8 +179,8 @@ def category_table(rows: Sequence[Row], *, title: str) -> Table:
             row.label,
             category.name,
             str(category.shapes),
-            *(f"{v:.4f}" for v in (category.accuracy, category.abstained, category.iou)),
-            "" if row.sigma is None else f"{category.worst_case_iou:.4f}",
+            *map(measured, (category.accuracy, category.abstained, category.iou)),
+            bound(row, category.worst_case_iou),
         )
         for row in rows
         for category in row.categories
@@ -178,7 +194,7 @@ def class_table(rows: Sequence[Row], classes: Sequence[str], *, title: str) -> T
     heads = ("class", *(f"{row.label}: {column}" for row in rows for column in columns))
     values = [column for row in rows for column in (row.iou, row.class_accuracy, row.class_abstained)]
     body = tuple(
-        (name, *("-" if np.isnan(column[c]) else f"{column[c]:.4f}" for column in values))
+        (name, *(measured(column[c]) for column in values))
         for c, name in enumerate(classes)
         if not all(np.isnan(column[c]) for column in values)
     )
@@ -188,27 +204,32 @@ def class_table(rows: Sequence[Row], classes: Sequence[str], *, title: str) -> T
 
 @dataclass(frozen=True)
 class Curve:
-    """Certified accuracy against the radius for one noise: valid at all radii at once."""
+    """Certified accuracy against the radius for one noise: valid at all radii at once, over so many scenes."""
 
     sigma: float
     norm: str
     n: int
     certified: metrics.RadiusCurve
+    claim: Claim
+    scenes: int
 
 
-def radius_curves(records: Sequence[Record], *, noise: Callable[[float], Noise], alpha: float) -> list[Curve]:
+def radius_curves(records: Sequence[Record], claim_of: Callable[[float, str], Claim]) -> list[Curve]:
     """From Clopper-Pearson bounds at alpha / N: for each scene, all radii hold with probability at least 1 - alpha.
 
-    ``noise`` makes the noise of a sigma.
+    A noise whose radius is not proven has no curve.
     """
     counted = (record for record in records if record.kind == "radius")
     groups = grouped(counted, lambda record: (record.sigma or 0.0, record.n or 0))
     curves = []
     for (sigma, n), group in groups.items():
-        drawn = noise(sigma)
-        tables = [radius_table(drawn, n=n, N=record.N or 1, alpha=alpha) for record in group]
+        claim = claim_of(sigma, "bonferroni")
+        if not claim.family_wise or isinstance(claim.noise, str):
+            continue
+        tested = [record.N or record.components for record in group]
+        tables = [radius_table(claim.noise, n=n, N=N, alpha=claim.alpha) for N in tested]
         counts = np.array([record.correct for record in group])
         valid = sum(record.valid for record in group)
         certified = metrics.certified_accuracy_curve(counts, np.stack(tables), valid)
-        curves.append(Curve(sigma, drawn.norm, n, certified))
+        curves.append(Curve(sigma, claim.noise.norm, n, certified, claim, len(group)))
     return curves

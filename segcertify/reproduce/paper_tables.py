@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
-from segcertify.certificate import radius_text
 from segcertify.data import DataSet
 from segcertify.data.domain import CLOUD, IMAGE
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
+from segcertify.numerals import radius_text
 from segcertify.report.categories import shape_scores
 from segcertify.report.figures import radius_figure
 from segcertify.report.run import Run
@@ -252,7 +252,7 @@ def _number(found: Sequence[Row], attribute: str, *, difference: bool) -> str:
 
 def _only_ours(row: Row, *, clouds: bool) -> list[str]:
     """IoUs that the paper does not give (worst cases of certified rows alone), and the seconds of a scene."""
-    seconds, certified = f"{row.sampling_seconds + row.testing_seconds:.2f}", row.sigma is not None
+    seconds, certified = f"{row.sampling_seconds + row.testing_seconds:.2f}", row.lower_bound
     if not clouds:
         return [f"{row.miou_worst_case:.4f}" if certified else "", seconds]
     if not row.categories:

@@ -23,26 +23,28 @@ def require_same_run(
     differences = difference(found, wanted)
     if not differences:
         return
-    name, values = next(iter(differences.items()))
-    words = (notes or {}).get(name.partition(".")[0], f"its {name} is {values}")
+    name, (old, new) = next(iter(differences.items()))
+    many = name.endswith(("s", "radii")) and not name.endswith("ss")  # its settings are, its loss is
+    own = f"are {old}, now they are {new}" if many else f"is {old}, now it is {new}"
+    words = (notes or {}).get(name.partition(".")[0], f"its {name} {own}")
     raise InputError(
         f"{where} belongs to another run: {words}. To resume, give the same settings, model and input; "
         "to start anew, choose another path or delete this one."
     )
 
 
-def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, str]:
-    """The wanted settings that were stored with another value or not at all: "OLD, now it is NEW" by name.
+def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """The wanted settings that were stored with another value or not at all: the old and the new one, by name.
 
     The name of a setting inside another has a dot. What was stored and is not wanted counts only there.
     """
     found, wanted = json.loads(json.dumps(dict(found))), json.loads(json.dumps(dict(wanted)))
-    differences: dict[str, str] = {}
+    differences: dict[str, tuple[str, str]] = {}
     for name, value in wanted.items():
         other = found.get(name)
         if isinstance(other, dict) and isinstance(value, dict):
             inner = difference(other, {key: value.get(key) for key in {**value, **other}})
             differences |= {f"{name}.{key}": values for key, values in inner.items()}
         elif other != value:
-            differences[name] = f"{other!r}, now it is {value!r}"
+            differences[name] = repr(other), repr(value)
     return differences

@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy
 import segcertify as sc
 from segcertify.attacks import attack_smoothed, recount
 from segcertify.attacks.loss_and_gradient import NoisyCopies
+from segcertify.sampling.streams import DrawStream
 
 N = 12
 THRESHOLDS = torch.linspace(-0.3, 0.3, N).double()
@@ -177,6 +178,31 @@ def test_arrays_and_other_precisions_are_what_certify_takes():
     assert attack.x.dtype == torch.float64
     assert 0 < np.linalg.norm(attack.x[0].numpy() - x) <= certificate.radius
     assert recount(network, attack.x[0].numpy(), certificate, n=100).refuted == 0
+
+
+def test_a_recount_draws_afresh():
+    """Its draws are neither the certificate's nor the attack's, though all three have the same seed and input."""
+    seen = []
+
+    class Watched(sc.Gaussian):
+        def draw(self, x, streams):
+            seen.extend(stream._key for stream in streams)
+            return super().draw(x, streams)
+
+    x, groups = torch.zeros(N).double(), []
+    certificate = sc.certify(half_spaces, x, noise=Watched(0.25), tau=0.6, n=500, seed=3, input_id="cat")
+    for use in (
+        lambda: None,
+        lambda: attack_smoothed(half_spaces, x, certificate, steps=3, draws=500, box=None, seed=3),
+        lambda: recount(half_spaces, x, certificate, n=500, seed=3),
+    ):
+        use()
+        groups.append(set(seen))
+        seen.clear()
+    probes = {DrawStream(0, "probe", "probe", 1 + j)._key for j in range(4)}  # of a fixed input, counted nowhere
+    certified, attacked, counted = (group - probes for group in groups)
+    assert len(counted) >= 500
+    assert not counted & (certified | attacked)
 
 
 def test_noisy_copies_for_a_random_model_have_seeds_of_their_own():

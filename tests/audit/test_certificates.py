@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binom
 
 import segcertify as sc
 from segcertify.audit import Audit, audit_certificate, audit_many
@@ -154,6 +155,24 @@ def test_many_true_certificates_pass_and_many_wrong_ones_do_not():
     wrong = audit_many(half_spaces, [(x, overstated(certificate)) for x, certificate in pairs], **QUICK)
     assert wrong.refuted == 5
     assert wrong.p_value == pytest.approx(0.001001**5, rel=1e-6)
+
+
+def test_the_level_is_shared_by_all_components_and_all_inputs():
+    """Each test is exact at an equal share of the level: certified components times perturbed inputs.
+
+    A false certificate of 100 labels with probabilities from 0.25 to 0.5 has counts that a share for the components
+    alone, or for the inputs alone, would reject.
+    """
+    below = 0.25 * torch.special.ndtri(torch.linspace(0.25, 0.5, 100).double())
+    votes = sc.Votes(np.ones(100, int), np.full(100, 500), n=500, n0=1, noise=sc.Gaussian(0.25))
+    wrong, x = sc.certify_votes(votes, tau=0.65, alpha=0.001), torch.zeros(100).double()
+    settings = {"n": 200, "steps": 0, "directions": 9, "level": 0.05}
+    finding = audit_certificate(lambda batch: (batch > -below).long(), x, wrong, **settings)
+    p = binom.cdf(np.stack([each.agree for each in finding.perturbed]), 200, 0.5)
+    assert p.shape == (10, 100)
+    np.testing.assert_array_equal(np.stack([each.violated for each in finding.perturbed]), p <= 0.05 / 1000)
+    for share in (100, 10):
+        assert ((p <= 0.05 / share) & (p > 0.05 / 1000)).any()  # where another rule would differ
 
 
 def test_draws_are_fresh():

@@ -52,6 +52,8 @@ def test_one_claim_in_two_forms(evaluate, folder):
     evaluate(*ONE)
     records = (folder / "run" / "records.jsonl").read_text()
     shown = evaluate("--setting", "tau=0.75,n=60,sigma=0.25")  # the same run, so nothing is left to do
+    assert "run was finished already; its report is in run/report" in shown.text
+    assert "wrote" not in shown.text
     assert "sigma=0.25, n=60, tau=0.75, holm" in shown.text
     assert (folder / "run" / "records.jsonl").read_text() == records
 
@@ -99,10 +101,13 @@ def test_k_fwer(evaluate, segcertify, budget):
     """Fewer than k errors are allowed: more is certified than by Holm, and an audit uses the same k."""
     corrections = ["--correction", "k-fwer", "--correction", "holm"]
     shown = evaluate(*ONE, *corrections, *budget, "--votes").text
-    assert "Rows of k-fwer (k = 3) claim less: in each scene all but at most 2 certified labels hold." in shown
-    assert "only the worst case is a lower bound under attack, and only by holm or bonferroni." in shown
+    assert "Rows of k-fwer: With probability at least 0.998 over the noise draws, of the certified components" in shown
+    assert "all but at most 2 keep their label" in shown
+    assert shown.count("are then lower bounds for the smoothed model under attack") == 1
     results = segcertify("report", "run", "--json").json["results"]
     weak, strong = (next(row for row in results if name in row["setting"]) for name in ("k-fwer", "holm"))
+    assert weak["certified accuracy"] is weak["mIoU worst case"] is None
+    assert strong["certified accuracy"] <= strong["accuracy"] <= strong["certified accuracy"] + 1e-4
     assert weak["abstained (all)"] <= strong["abstained (all)"]
     audit = ["audit", "run", "--model", "python:linear_model:make", "--data", "pets:pets", "--n", 200, "--steps", 0]
     assert "0 of 2 inputs have a violation" in segcertify(*audit, "--correction", "k-fwer").text
@@ -110,7 +115,10 @@ def test_k_fwer(evaluate, segcertify, budget):
 
 def test_json_and_quiet(evaluate):
     shown = evaluate(*ONE, "--json")
-    assert [row["R"] for row in shown.json["results"]][1:] == [0.1686]
+    assert [row["R"] for row in shown.json["results"]] == [None, 0.1686]
+    base = shown.json["results"][0]
+    assert base["certified accuracy"] is base["mIoU worst case"] is None  # a base model certifies nothing
+    assert 0 < base["accuracy"] <= 1
     assert "run/report/results.csv" in shown.json["files"]
     quiet = evaluate(*ONE, "--quiet")
     assert "wrote" not in quiet.out

@@ -43,7 +43,9 @@ def test_a_long_table_on_a_narrow_screen_breaks_numbers_but_cuts_none(monkeypatc
     assert sum(character.isdigit() for character in shown) == 9 * 4 * 6
 
 
-TABLE = Table("a title", ("name", "value"), (("a", "0.5"), ("b", "nan"), ("c", "1,234 (5%)")), ("a note of the table",))
+TABLE = Table(
+    "a title", ("name", "value"), (("a", "0.5"), ("b", "-"), ("c", "1,234 (5%)"), ("", "nan")), ("a note of the table",)
+)
 
 
 @pytest.mark.parametrize("quiet", [False, True])
@@ -62,6 +64,7 @@ def test_what_goes_where(as_json, quiet, capsys):
     assert printer.progress is (False if quiet else None)
     if as_json:
         rows = [{"name": "a", "value": 0.5}, {"name": "b", "value": None}, {"name": "c", "value": "1,234 (5%)"}]
+        rows.append({"name": None, "value": None})
         assert json.loads(out) == {"table": rows, "files": ["a.png"], "share": None, "none": None, "ok": True}
         return
     for text in ("the [result]", "1,234 (5%)", "a note of the table", "value"):

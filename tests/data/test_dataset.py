@@ -91,7 +91,7 @@ def test_only_and_without(globs, fitting):
     assert without.ids == tuple(name for name in scenes.ids if name not in fitting.split())
     assert (only.name, without.name) == (f"some only {','.join(globs)}", f"some without {','.join(globs)}")
     assert (only.resize, only.codes) == (scenes.resize, scenes.codes)
-    assert f"ImageSet({only.name}: {len(only)} scenes" in repr(only)
+    assert f"ImageSet({only.name}: {len(only)} scene{'s' * (len(only) > 1)}," in repr(only)
 
 
 @pytest.mark.parametrize("choice", ["only", "without"])

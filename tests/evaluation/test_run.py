@@ -1,7 +1,8 @@
 """Evaluations: their records against plain computations, resuming, refusing."""
 
+import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import evaluated
 import numpy as np
@@ -17,6 +18,7 @@ from segcertify.data import load
 from segcertify.evaluation import Setting, evaluate
 from segcertify.models import Ensemble, MultiScale, View
 from segcertify.models.wrappers.normalisation import Normalise
+from segcertify.numerals import radius_text
 from segcertify.records import read_records
 from segcertify.report.figures import radius_figure
 from segcertify.report.run import Run
@@ -94,6 +96,100 @@ def test_summary_and_curves(pets, tmp_path):
     assert r"\toprule" in run.table().latex()
 
 
+def test_curves_count_every_component_that_was_tested(pets, tmp_path):
+    """Ignored pixels are tests too: N is 192, of which 176 are valid, and every radius of the curve follows from it."""
+    data = load(f"pets:{pets}").limit(1)
+    run = evaluate(brightness, data, out=tmp_path / "run", settings=SETTINGS[:1], seed=3)
+    scene = data[0]
+    votes = sc.sample(brightness, scene.x, noise=sc.Gaussian(0.1), n=60, seed=3, input_id=scene.id)
+    assert (votes.N, scene.valid.sum()) == (192, 176)
+    radii = sc.radius_map(votes, alpha=0.001)[scene.valid & (votes.candidate == scene.target)]
+    [curve] = run.curves()
+    np.testing.assert_array_equal(curve.certified.radii, np.unique(radii[radii > 0]))
+    for radius in curve.certified.radii:
+        assert curve.certified(radius) == (radii >= radius).sum() / 176
+
+
+def narrow(sigma):
+    return sc.Gaussian(sigma / 25)
+
+
+narrow.__name__ = "gaussian"
+
+
+@dataclass(frozen=True)
+class Shaky(sc.Gaussian):
+    """A noise of a user, of which segcertify knows no proof."""
+
+    steps: tuple[float, ...] = (1.0,)
+
+
+class TestANoiseIsWhatItIs:
+    """Not the name of the function that makes it."""
+
+    def evaluated(self, pets, out, noise):
+        return evaluate(brightness, load(f"pets:{pets}").limit(1), out=out, settings=SETTINGS[:1], noise=noise)
+
+    def test_a_function_of_another_scale_is_another_run(self, pets, tmp_path):
+        first = self.evaluated(pets, tmp_path / "run", lambda sigma: sc.Gaussian(1.0 * sigma))
+        assert first.noise == "gaussian"
+        assert self.evaluated(pets, tmp_path / "run", "gaussian") == first  # made otherwise, but the same noise
+        with pytest.raises(sc.InputError, match=r"its noise is 'gaussian', now it is 'Gaussian\(sigma=0.004\) at"):
+            self.evaluated(pets, tmp_path / "run", narrow)
+        run = self.evaluated(pets, tmp_path / "narrow", narrow)
+        proved = sc.Gaussian(0.004).radius(0.75)
+        assert run.rows[1].radius == proved
+        assert run.table().rows[1][1] == radius_text(proved, 4)
+        assert "Gaussian(sigma=0.004) at sigma=0.1 noise" in run.title
+        assert run.curves()[0].certified.radii.max() < 4 * proved
+
+    def test_two_lambdas_do_not_share_a_run(self, pets, tmp_path):
+        self.evaluated(pets, tmp_path / "run", lambda sigma: sc.Gaussian(1.0 * sigma))
+        with pytest.raises(sc.InputError, match="its noise is 'gaussian', now it is 'laplace'"):
+            self.evaluated(pets, tmp_path / "run", lambda sigma: sc.Laplace(1.0 * sigma))
+
+    def test_a_noise_of_a_user_has_all_its_parameters_and_no_certificate(self, pets, tmp_path):
+        run = self.evaluated(pets, tmp_path / "run", Shaky)
+        assert run.noise.endswith("Shaky(sigma=0.1, channels=None, axis=0, steps=(1.0,)) at sigma=0.1")
+        assert Run.load(tmp_path / "run") == run
+        row = dict(zip(run.table().heads, run.table().rows[1], strict=True))
+        assert [row[head] for head in ("R", "certified accuracy", "mIoU worst case")] == ["-"] * 3
+        text = run.table().markdown()
+        assert "No robustness certificate: segcertify knows no proof of a radius for" in text
+        assert "with probability at least" not in text.lower()
+        assert "lower bound" not in text
+        assert run.curves() == []
+        with pytest.raises(sc.InputError, match="its noise is"):
+            self.evaluated(pets, tmp_path / "run", lambda sigma: Shaky(sigma, steps=(2.0,)))
+        with pytest.raises(sc.InputError, match=r"a parameter steps of the type function, by which it cannot be"):
+            self.evaluated(pets, tmp_path / "other", lambda sigma: Shaky(sigma, steps=print_nothing))
+
+    def test_records_of_another_noise_are_not_reported(self, pets, tmp_path):
+        """A folder of an earlier version, in which a function of the same name went on with another scale."""
+        self.evaluated(pets, tmp_path / "run", "gaussian")
+        path = tmp_path / "run" / "records.jsonl"
+        path.write_text(path.read_text().replace('"radius": 0.0674', '"radius": 0.674'))
+        with pytest.raises(sc.InputError, match=r"the folder holds records of another noise"):
+            Run.load(tmp_path / "run").table()
+
+    def test_a_folder_that_stored_a_name_alone_resumes(self, pets, tmp_path):
+        """As version 0.2.0 wrote it; under the name of a function it does not, since that says nothing."""
+        run = self.evaluated(pets, tmp_path / "run", "gaussian")
+        path = tmp_path / "run" / "config.json"
+        stored = json.loads(path.read_text())
+        assert stored.pop("noises") == {"0.1": {"type": "Gaussian", "sigma": 0.1, "channels": None, "axis": 0}}
+        path.write_text(json.dumps(stored))
+        assert self.evaluated(pets, tmp_path / "run", "gaussian").records == run.records
+        path.write_text(json.dumps(stored | {"noise": "gaussian()"}))
+        with pytest.raises(sc.InputError, match=r"its noise is 'gaussian\(\)'"):
+            self.evaluated(pets, tmp_path / "run", narrow)
+        assert "segcertify knows no proof of a radius for gaussian()" in Run.load(tmp_path / "run").table().markdown()
+
+
+def print_nothing():
+    """A parameter that no file can hold."""
+
+
 def test_a_model_of_other_classes_is_refused_before_anything_is_written(pets, tmp_path):
     with pytest.raises(
         sc.InputError, match=r"the model labels sky, building.*but pets.* has the classes background, cat"
@@ -124,7 +220,8 @@ def test_a_second_run_resumes_and_other_settings_are_refused(pets, tmp_path):
         ({"precision": "bf16"}, "precision"),
     ]:
         arguments = {"settings": SETTINGS, "name": "m"} | changes
-        with pytest.raises(sc.InputError, match=f"belongs to another run: its {name} is"):
+        verb = "are" if name.endswith("s") else "is"
+        with pytest.raises(sc.InputError, match=f"belongs to another run: its {name} {verb}"):
             evaluate(counting, data, out=out, **arguments)
     with pytest.raises(sc.InputError, match="it is of other scenes"):
         evaluate(counting, data.limit(2), out=out, settings=SETTINGS, name="m")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import trees
-from attack_examples import DASH, RADIUS, choose, main, named, page, run, shuffled
+from attack_examples import RADIUS, choose, main, named, page, run, shuffled
 from attack_picture import COLUMNS, jpeg, rows_figure
 from page import FILE, PAGE, save
 from PIL import Image
@@ -19,6 +19,7 @@ from PIL import Image
 import segcertify as sc
 from segcertify import InputError
 from segcertify.data import load
+from segcertify.numerals import NOTHING
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = [path.parent for path in sorted(ROOT.glob("results/attacks/*/results.json"))]
@@ -136,8 +137,8 @@ def test_the_same_call_goes_on(out, data, monkeypatch):
     with pytest.raises(AssertionError, match="done before"):  # another image, which has to be made
         attack(scenes, out, example=["Pug_03", "Pug_06"], random=0)
     for models, changes, text in (
-        (BOTH, {"steps": 6}, "steps is 5, now it is 6"),
-        (BOTH, {"radius": [0.7]}, r"radii is \[0.5\], now it is \[0.7\]"),
+        (BOTH, {"steps": 6}, "steps are 5, now they are 6"),
+        (BOTH, {"radius": [0.7]}, r"radii are \[0.5\], now they are \[0.7\]"),
         ({"other": ROBUST, "sharp": FRAGILE}, {}, "model is 'blurred', now it is 'other'"),
     ):
         with pytest.raises(InputError, match=f"belongs to another run: its {text}.* choose another path"):
@@ -258,7 +259,7 @@ def test_results_are_shown(tmp_path):
     for line in (
         "| no attack | 0.9000 | 0.8000 | 0.7500 |",
         "| 0.168 | 0.3750 | 0.7000 | 0.7500 |",
-        f"| 0.5 | 0.1000 | 0.6000 | {DASH} |",
+        f"| 0.5 | 0.1000 | 0.6000 | {NOTHING} |",
         "| a | 0.9000 | 0.2500 | 0.1000 | 0.8000 | 0.7000 | 0.6000 | 0.7500 | 0.1000 | 900 of 1,000 | 2 | 0 |",
         "| mean; sum of pixels | 0.9000 | 0.3750 | 0.1000 | 0.8000 | 0.7000 | 0.6000 | 0.7500 | 0.1000 "
         "| 1,800 of 2,000 | 4 | 0 |",

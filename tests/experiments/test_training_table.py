@@ -62,7 +62,7 @@ def test_quick_run_and_again(camvid, tmp_path, monkeypatch):
             file.write_bytes(b"")  # no other image is read
     command(*arguments)
     assert (out / "results.json").read_bytes() == before
-    with pytest.raises(InputError, match="belongs to another run: its iterations is 2, now it is 3"):
+    with pytest.raises(InputError, match="belongs to another run: its iterations are 2, now they are 3"):
         command(*arguments, "--iterations", 3)
 
 
@@ -201,7 +201,7 @@ def test_results_are_shown(tmp_path):
     results = results_of(BASE, CERTIFIED)
     save(tmp_path, results, build)
     assert table(results).rows == (
-        ("1", "noise 0.25", "none", "", "0.9000", "0.6000", "0.5000", "", "0.0000", "0.0000", "0.12"),
+        ("1", "noise 0.25", "none", "-", "0.9000", "0.6000", "0.5000", "-", "0.0000", "0.0000", "0.12"),
         (
             "1", "noise 0.25", "sigma=0.25, n=100, tau=0.75", "0.168",
             "0.8000", "0.5000", "0.4000", "0.3000", "0.1500", "0.1600", "1.50",

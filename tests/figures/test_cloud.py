@@ -166,7 +166,7 @@ def test_the_page_holds_every_point_and_label(tmp_path):
     assert [part["name"] for part in data["parts"]] == list(NAMES)
     assert data["title"] == "chair 7"
     assert data["claim"] == CERTIFICATE.claim_about("the 450 certified points")
-    assert data["facts"]["radius"] == "0.168622 (l2)"
+    assert data["facts"]["radius"] == f"0.168622 ({CERTIFICATE.noise.threat('l2')})"
 
 
 def test_the_page_needs_no_other_file(tmp_path):

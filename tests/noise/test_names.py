@@ -3,7 +3,18 @@
 import pytest
 
 from segcertify import AxisRotation, Gaussian, InputError, Laplace, Rotation, Uniform
-from segcertify.noise import FAMILIES, NAMES, NoiseName, name_of, parse
+from segcertify.noise import (
+    FAMILIES,
+    NAMES,
+    NoiseName,
+    common_name,
+    described,
+    identified,
+    is_proven,
+    name_of,
+    parse,
+    to_plain,
+)
 
 NOISES = {
     "gaussian": Gaussian(0.25),
@@ -57,6 +68,30 @@ def test_every_family_has_a_name():
 def test_bad_names(text, message):
     with pytest.raises(InputError, match=message):
         parse(text)
+
+
+def test_a_class_of_the_same_name_is_another_noise():
+    """It would be read back as ours, with our radius."""
+    other = type("Gaussian", (Gaussian,), {"__module__": "elsewhere"})(0.25)
+    assert not is_proven(other)
+    assert described(other) == "elsewhere.Gaussian(sigma=0.25, channels=None, axis=0)"
+    assert identified(other)["type"] == "elsewhere.Gaussian"
+    with pytest.raises(InputError, match="cannot be written to a file"):
+        to_plain(other)
+
+
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        ({0.1: Gaussian(0.1), 0.2: Gaussian(0.2)}, "gaussian"),
+        ({0.1: Gaussian(0.1, (0, 1)), 0.2: Gaussian(0.2, (0, 1))}, "gaussian?channels=0,1"),
+        ({0.1: Rotation(0.1, vectors=1)}, "rotation?vectors=1"),
+        ({0.1: Gaussian(0.1), 0.2: Gaussian(5)}, "Gaussian(sigma=0.1) at sigma=0.1, Gaussian(sigma=5.0) at sigma=0.2"),
+        ({0.1: Gaussian(0.1), 0.2: Laplace(0.2)}, "Gaussian(sigma=0.1) at sigma=0.1, Laplace(b=0.2) at sigma=0.2"),
+    ],
+)
+def test_noises_have_a_common_name_only_if_it_makes_them(made, name):
+    assert common_name(made) == name
 
 
 def test_a_noise_of_another_class_has_no_name():

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from segcertify import metrics
+from segcertify.claims import Claim
+from segcertify.noise import Gaussian
 from segcertify.records import Record
 from segcertify.report.attacked import attacked_rows, attacked_table
 from segcertify.report.figures import attacked_figure
@@ -40,9 +42,13 @@ RECORDS = [
 ATTACK = {"loss": "segpgd", "steps": 20, "restarts": 3, "smoothed": 50}
 
 
+def claim_of(sigma, correction):
+    return Claim.named(correction, 0.001, Gaussian(1.0))
+
+
 @pytest.fixture
 def rows():
-    return summarize(RECORDS, {})
+    return summarize(RECORDS, {}, claim_of)
 
 
 def test_claims_are_chosen_by_their_settings(rows):
@@ -59,9 +65,9 @@ def test_claims_are_chosen_by_their_settings(rows):
 
 def test_table_and_figure_of_two_sigmas(rows):
     found = attacked_rows(RECORDS, rows, {})
-    table = attacked_table(found, title="t", alpha=0.001, attack=ATTACK)
-    assert table.rows[2] == ("0.2", "0.25", "0.7000", "0.7000", "—", "—", "0.5000", "0.5000", "n=300, tau=0.75, holm")
-    assert table.rows[3] == ("0.2", "0.5", "0.7000", "0.7000", "0.8000", "0.8000", "—", "—", "—")
+    table = attacked_table(found, title="t", attack=ATTACK)
+    assert table.rows[2] == ("0.2", "0.25", "0.7000", "0.7000", "-", "-", "0.5000", "0.5000", "n=300, tau=0.75, holm")
+    assert table.rows[3] == ("0.2", "0.5", "0.7000", "0.7000", "0.8000", "0.8000", "-", "-", "-")
     assert "20 steps, 3 random starts" in table.notes[0]
     axes = attacked_figure(found, [], rows, title="t").axes[0]
     labels = [line.get_label() for line in axes.lines]
@@ -72,10 +78,11 @@ def test_table_and_figure_of_two_sigmas(rows):
 
 def test_the_base_model_alone():
     records = [RECORDS[0], *RECORDS[1:4]]
-    found = attacked_rows(records, summarize(records, {}), {})
-    table = attacked_table(found, title="t", alpha=0.001, attack=ATTACK | {"smoothed": 0})
+    found = attacked_rows(records, summarize(records, {}, claim_of), {})
+    table = attacked_table(found, title="t", attack=ATTACK | {"smoothed": 0})
     assert table.heads[:4] == ("R", "sigma", "base accuracy", "base mIoU")
-    assert table.rows[1] == ("0.2", "—", "0.7000", "0.7000", "—", "—", "—")
+    assert table.rows[1] == ("0.2", "-", "0.7000", "0.7000", "-", "-", "-")
+    assert "lower bound" not in table.markdown()
     assert "fresh draws" not in table.markdown()
 
 

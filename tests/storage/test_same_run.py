@@ -30,6 +30,12 @@ def test_the_first_difference_is_named(wanted, name):
     assert list(difference(STORED, wanted)) == [name]
 
 
+def test_the_verb_fits_its_noun():
+    for name, said in {"settings": "are 1, now they are 2", "loss": "is 1, now it is 2", "radii": "are 1, now"}.items():
+        with pytest.raises(InputError, match=f"its {name} {said}"):
+            require_same_run({name: 1}, {name: 2}, where=Path("run"))
+
+
 def test_the_error_names_the_path_the_values_and_the_cure():
     with pytest.raises(
         InputError, match=r"a/run belongs to another run: its sigma is 0\.25, now it is 0\.5\. To resume"

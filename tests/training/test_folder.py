@@ -36,7 +36,8 @@ def test_other_settings_are_refused_by_name(data, tmp_path, monkeypatch, finishe
         ("validation", {}, {"validation": data}),
     ):
         with pytest.raises(
-            InputError, match=rf"belongs to another run: its {name} is .*, now it is .*choose another path"
+            InputError,
+            match=rf"belongs to another run: its {name} (is .*, now it is|are .*, now they are) .*choose another path",
         ):
             trained(data, out, quick(iterations=3, **recipe), **settings)
 
@@ -68,7 +69,7 @@ def test_a_recipe_is_written_whole_or_not_at_all(data, tmp_path, monkeypatch):
 
 def test_other_scenes_are_refused(data, tmp_path):
     trained(data, tmp_path / "out", quick(iterations=1))
-    with pytest.raises(InputError, match="its scenes is 6, now it is 4"):
+    with pytest.raises(InputError, match="its scenes are 6, now they are 4"):
         trained(data.limit(4), tmp_path / "out", quick(iterations=1))
     with pytest.raises(InputError, match=r"its data is 'toys/train', now it is 'toys/val'"):
         trained(load(tmp_path / "toys", split="val"), tmp_path / "out", quick(iterations=1))

@@ -1,0 +1,110 @@
+"""Claim: what the labels of a correction under a noise are said to do; the one source of the words that are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from segcertify.noise import Noise, described, is_proven
+from segcertify.numerals import confidence, exact, radius_text
+from segcertify.stats.correction import K_FWER, PROCEDURES, Guarantee
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The guarantee of a correction, and the noise that turns a probability into a radius.
+
+    ``noise`` is a description where the object is not known. ``norm`` is the noise's own by default. ``remarks`` are
+    further sentences that belong to the claim, such as on the units of the radius.
+    """
+
+    correction: str
+    guarantee: Guarantee
+    alpha: float
+    noise: Noise | str
+    norm: str = ""
+    k: int = 1
+    remarks: str = ""
+
+    @classmethod
+    def named(
+        cls, correction: str, alpha: float, noise: Noise | str, *, k: int | None = None, remarks: str = ""
+    ) -> Claim:
+        """The claim of a correction by its name (`segcertify.stats.correction`)."""
+        guarantee: Guarantee = K_FWER if correction == K_FWER else PROCEDURES[correction].guarantee
+        return cls(correction, guarantee, alpha, noise, k=k or 1, remarks=remarks)
+
+    @property
+    def proven(self) -> bool:
+        """Whether segcertify has a proof of the noise's radius."""
+        return not isinstance(self.noise, str) and is_proven(self.noise)
+
+    @property
+    def family_wise(self) -> bool:
+        """Whether all labels hold at once: only then are their scores lower bounds under attack."""
+        return self.proven and self.guarantee == "fwer"
+
+    @property
+    def certifies(self) -> bool:
+        """Whether labels hold, all of them or all but a few."""
+        return self.proven and self.guarantee in ("fwer", K_FWER)
+
+    @property
+    def heading(self) -> str:
+        """What to write above a picture of the labels."""
+        return "certified" if self.certifies else f"labels by {self.correction}, no certificate"
+
+    @property
+    def threat(self) -> str:
+        """What the radius measures: the norm, and the channels if they are not all."""
+        return "an unknown norm" if isinstance(self.noise, str) else self.noise.threat(self.norm or self.noise.norm)
+
+    def about(self, certified: str, radius: float) -> str:
+        """What holds for one input, in a sentence; ``certified`` names the components that have a label."""
+        return self._sentence(f"1 - {exact(self.alpha)}", certified, radius_text(radius))
+
+    def over(self, scenes: int) -> str:
+        """What holds for several scenes together, each within a radius that is called R."""
+        if not self.certifies:
+            return self._sentence("", "the labelled components of each scene", "R")
+        total, each = confidence(self.alpha, scenes), "all" if self.family_wise else "each of the"
+        if scenes == 1 or total == "0":
+            alone = self._sentence(f"1 - {exact(self.alpha)}", "the certified components of a scene", "R")
+            many = f" Nothing is claimed of all {scenes:,} scenes together: {scenes:,} alpha is not below 1."
+            return alone if scenes == 1 else alone + many
+        return self._sentence(total, f"the certified components of {each} {scenes:,} scenes", "R")
+
+    def _sentence(self, sure: str, certified: str, radius: str) -> str:
+        return f"{self._guarantee(sure, certified, radius)} {self.remarks}".rstrip()
+
+    def _guarantee(self, sure: str, certified: str, radius: str) -> str:
+        """The one place where a guarantee is put into words."""
+        threat = f"perturbation of {self.threat} at most {radius}"
+        sure = f"With probability at least {sure} over the noise draws, "
+        kept = f"keep their label as the smoothed model's most likely one under every {threat}."
+        if not self.proven:
+            name = self.noise if isinstance(self.noise, str) else described(self.noise)
+            return f"No robustness certificate: segcertify knows no proof of a radius for {name} ({self.threat})."
+        if self.guarantee == "fwer":
+            return f"{sure}{certified} all {kept}"
+        if self.guarantee == K_FWER:
+            return f"{sure}of {certified} all but at most {self.k - 1:,} {kept}"
+        if self.guarantee == "fdr":
+            condition = " if components are independent or positively dependent (PRDS)"
+            return (
+                f"No robustness certificate: of {certified}, the expected proportion whose label may change under "
+                f"some {threat} is at most {exact(self.alpha)}{condition if self.correction == 'bh' else ''}."
+            )
+        return f"Of {certified}, those that {self.correction!r} guarantees at level {exact(self.alpha)} {kept}"
+
+
+def row_notes(claims: Iterable[Claim | None], scenes: int, *, bounds: str) -> list[str]:
+    """What the rows of a table say of so many scenes: a note for each claim, with the corrections that share it.
+
+    ``bounds`` names the scores that are lower bounds under attack where all labels hold at once.
+    """
+    notes: dict[str, dict[str, None]] = {}
+    for claim in filter(None, claims):
+        so = f" Their {bounds} are then lower bounds for the smoothed model under attack, and are rounded down."
+        notes.setdefault(claim.over(scenes) + (so if claim.family_wise else ""), {})[claim.correction] = None
+    return [f"Rows of {', '.join(names)}: {sentence}" for sentence, names in notes.items()]

@@ -1,0 +1,63 @@
+"""The words of claims: who may say what."""
+
+import re
+
+import numpy as np
+import pytest
+
+import segcertify as sc
+from segcertify.claims import Claim, row_notes
+from segcertify.noise import EXAMPLES
+from segcertify.reproduce.axis_angle import UnprovenAxisAngle
+from segcertify.stats.correction import NAMES
+
+SURE = re.compile("with probability at least", re.IGNORECASE)
+NOISES = [*EXAMPLES, UnprovenAxisAngle(0.25), type("Gaussian", (sc.Gaussian,), {})(0.25), "gaussian()"]
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+@pytest.mark.parametrize("correction", NAMES)
+def test_only_family_wise_claims_of_a_proven_noise_have_its_words(noise, correction):
+    claim = Claim.named(correction, 0.001, noise, k=3 if correction == "k-fwer" else None)
+    proven = noise in EXAMPLES
+    assert claim.family_wise == (proven and correction in ("holm", "bonferroni"))
+    assert claim.certifies == (proven and correction in ("holm", "bonferroni", "k-fwer"))
+    texts = [claim.about("the 9 points", 0.1), claim.over(1), claim.over(60), claim.over(1000)]
+    for text in texts:
+        assert bool(SURE.search(text)) == claim.certifies
+        assert ("all keep" in text) == claim.family_wise
+        assert ("all but at most 2 keep" in text) == (claim.certifies and not claim.family_wise)
+        assert ("No robustness certificate" in text) == (not claim.certifies)
+        assert claim.threat in text
+    [note] = row_notes([None, claim, claim], 60, bounds="scores")
+    assert note.startswith(f"Rows of {correction}: {texts[2]}")
+    assert ("lower bounds" in note) == claim.family_wise
+    assert (claim.heading == "certified") == claim.certifies
+
+
+def test_many_scenes():
+    claim = Claim.named("holm", 0.001, sc.Gaussian(0.25))
+    assert "at least 0.94 over the noise draws, the certified components of all 60 scenes all keep" in claim.over(60)
+    assert "at least 1 - 0.001 over the noise draws, the certified components of a scene all keep" in claim.over(1)
+    assert "Nothing is claimed of all 1,000 scenes together" in claim.over(1000)
+    assert "at least 0.999999 over" in Claim.named("holm", 1e-8, sc.Gaussian(0.25)).over(100)
+    claims = [Claim.named(name, 0.001, sc.Gaussian(0.25)) for name in ("holm", "bonferroni", "by")]
+    notes = row_notes(claims, 9, bounds="scores")
+    assert [note.partition(":")[0] for note in notes] == ["Rows of holm, bonferroni", "Rows of by"]
+
+
+def test_the_radius_is_in_words_with_its_channels_and_remarks():
+    claim = Claim.named("holm", 0.001, sc.Gaussian(0.25, channels=(0, 1, 2), axis=1), remarks="R is after centring.")
+    assert claim.about("the 9 points", 0.16862239) == (
+        "With probability at least 1 - 0.001 over the noise draws, the 9 points all keep their label as the smoothed "
+        "model's most likely one under every perturbation of l2 norm on channels [0, 1, 2] of axis 1 (all else "
+        "unchanged) at most 0.168622. R is after centring."
+    )
+
+
+@pytest.mark.parametrize("correction", ["holm", "bh"])
+def test_a_certificate_speaks_through_its_claim(correction):
+    votes = sc.Votes(np.zeros(9, int), np.full(9, 100), n=100, n0=1, noise=sc.Gaussian(0.25))
+    certificate = sc.certify_votes(votes, tau=0.75, alpha=0.001, correction=correction)
+    assert certificate.claimed == Claim(correction, certificate.guarantee, 0.001, votes.noise, "l2", 1)
+    assert certificate.claim == certificate.claimed.about("the 9 certified of 9 tested components", certificate.radius)
