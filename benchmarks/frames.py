@@ -45,10 +45,10 @@ def main() -> None:
     device = arguments.device
     model = MultiScale(HRNet(MODELS[arguments.model]), [arguments.scale]).eval().to(device)
     x = torch.rand(3, 1024, 2048)
-    sc.sample(model, x, noise=sc.Gaussian(0.25), n=2, n0=1, device=device)  # warm up
+    sc.sample(model, x, noise=sc.Gaussian(0.25), n=2, n0=1, seed=0, device=device)  # warm up
 
     start = seconds(device)
-    votes = sc.sample(model, x, noise=sc.Gaussian(0.25), n=N, n0=N0, device=device)
+    votes = sc.sample(model, x, noise=sc.Gaussian(0.25), n=N, n0=N0, seed=0, device=device)
     sampling = seconds(device) - start
     start = time.perf_counter()
     sc.certify_votes(votes, tau=0.75, alpha=0.001)

@@ -34,6 +34,6 @@ class ColourNet(nn.Module):
 
 if __name__ == "__main__":
     x, model = two_discs(), ColourNet().eval()
-    certificate = sc.certify(model, x, sigma=0.25, tau=0.75, n=100, n0=10, alpha=0.001)
+    certificate = sc.certify(model, x, sigma=0.25, tau=0.75, n=100, n0=10, alpha=0.001, seed=0)
     print(certificate.claim)
     save_figure(certified_figure(x.numpy(), model(x[None])[0].argmax(0).numpy(), certificate), "any_model.png")

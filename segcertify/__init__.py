@@ -1,7 +1,7 @@
 """Certified segmentation by randomized smoothing.
 
     import segcertify as sc
-    cert = sc.certify(model, x, sigma=0.25, tau=0.75, n=100, n0=10, alpha=0.001, seed=0)
+    cert = sc.certify(model, x, sigma=0.25, tau=0.75, n=100, n0=10, alpha=0.001)
 
 Names load on first use: importing the package is quick, and certifying votes
 needs no torch.

@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 
 from segcertify.arrays import BoolArray, IntArray
-from segcertify.claims import Claim
+from segcertify.claims import Claim, seed_assumption
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise, from_plain, to_plain
 from segcertify.numerals import exact
@@ -27,7 +27,9 @@ class Certificate:
     """A label per component that no perturbation within ``radius`` can change, or ABSTAIN.
 
     `claim` says in words what holds, with what probability. ``N`` is the number
-    of components tested; what a mask left out abstains.
+    of components tested; what a mask left out abstains. ``seed_given`` is False if
+    the operating system drew the seed; files of earlier versions do not say, and
+    their seeds were all given.
     """
 
     labels: IntArray
@@ -44,6 +46,7 @@ class Certificate:
     k: int = 1
     seed: int | None = None
     input_id: str = ""
+    seed_given: bool = True
 
     def __post_init__(self) -> None:
         require_probability("alpha", self.alpha)
@@ -69,12 +72,12 @@ class Certificate:
 
     @property
     def claim(self) -> str:
-        """What this certificate says, in one sentence."""
+        """What this certificate says, in one sentence, and what it assumes."""
         certified = f"{self.certified:,} certified of {self.N:,} tested components"
         return self.claim_about(f"the {certified}")
 
     def claim_about(self, certified: str) -> str:
-        """The same sentence about the certified components under another name."""
+        """The same about the certified components under another name."""
         vacuous = self.guarantee == "k-fwer" and self.certified < self.k
         words = self.claimed.about(certified, self.radius)
         return f"{words} (Fewer than that are certified: nothing is claimed.)" if vacuous else words
@@ -82,7 +85,9 @@ class Certificate:
     @property
     def claimed(self) -> Claim:
         """The guarantee and the noise, without labels and radius: all that decides the words of a claim."""
-        return Claim(self.correction, self.guarantee, self.alpha, self.noise, self.norm, self.k)
+        before = "the noise was drawn" if self.seed is None else "the seed was chosen"
+        remarks = seed_assumption(self.seed_given, before=before)
+        return Claim(self.correction, self.guarantee, self.alpha, self.noise, self.norm, self.k, remarks)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.certificate``)."""

@@ -126,4 +126,5 @@ def _certificate(
         k=chosen.k,
         seed=votes.seed,
         input_id=votes.input_id,
+        seed_given=votes.seed_given,
     )

@@ -98,6 +98,15 @@ class Claim:
         return f"Of {certified}, those that {self.correction!r} guarantees at level {exact(self.alpha)} {kept}"
 
 
+def seed_assumption(given: bool, *, what: str = "input and model", before: str = "the seed was chosen") -> str:
+    """What a claim assumes if the caller chose its seed; empty if the operating system drew it.
+
+    >>> seed_assumption(True)
+    'This assumes that input and model were fixed before the seed was chosen.'
+    """
+    return f"This assumes that {what} were fixed before {before}." if given else ""
+
+
 def row_notes(claims: Iterable[Claim | None], scenes: int, *, bounds: str) -> list[str]:
     """What the rows of a table say of so many scenes: a note for each claim, with the corrections that share it.
 

@@ -29,7 +29,10 @@ class Votes:
     by default) and must have been chosen before sampling. ``earlier`` holds the
     agreement after fewer draws, for `at`; ``fingerprint`` a few of the model's
     answers, for `merge`. ``fingerprint_of`` is "probe", or "input" in files of
-    format version 1. Arrays are copied and read-only.
+    format version 1. ``seed_given`` is False if the operating system drew the seed
+    for these votes. It is True in files of earlier versions, and by default for
+    counts made elsewhere, with or without a seed: nothing shows that input and
+    model were fixed before their noise. Arrays are copied and read-only.
 
     Adding draws, or trying another seed, after seeing a result is a new claim.
     """
@@ -48,6 +51,7 @@ class Votes:
     draws: tuple[Interval, ...] = ()
     earlier: Mapping[int, IntArray] = field(default_factory=dict)
     fingerprint_of: str = "probe"
+    seed_given: bool = True
 
     def __post_init__(self) -> None:
         n = require_integer("n", self.n)
@@ -98,8 +102,8 @@ class Votes:
         shorter = {m: agree for m, agree in self.earlier.items() if m < n}
         return replace(self, agree=self.earlier[n], n=n, draws=((start, start + n),), earlier=shorter)
 
-    def merge(self, other: Votes) -> Votes:
-        """The votes of both runs' draws together: same input, noise, seed and candidates, different draws."""
+    def require_same_run(self, other: Votes) -> None:
+        """Raise `InputError` unless both are of the same input, model, noise, seed, n0 and mask."""
         for name in ("noise", "seed", "n0", "input_id", "input_shape", "input_digest"):
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
@@ -112,15 +116,23 @@ class Votes:
             )
         if not same_answers(self.fingerprint, other.fingerprint):
             raise InputError("votes of different models do not merge: their answers to the same probes differ")
-        if self.seed is None:
-            raise InputError("votes without a seed do not merge: nothing shows that their draws differ")
         if not _same(self.mask, other.mask):
             raise InputError("votes with different masks do not merge")
+
+    def merge(self, other: Votes) -> Votes:
+        """The votes of both runs' draws together: same input, noise, seed and candidates, different draws.
+
+        The seed counts as given if it was given to either run.
+        """
+        self.require_same_run(other)
+        if self.seed is None:
+            raise InputError("votes without a seed do not merge: nothing shows that their draws differ")
         if not _same(self.candidate, other.candidate):
             raise InputError("votes with different candidates do not merge: they come from different models or draws")
         return replace(
-            self, agree=self.agree + other.agree, n=self.n + other.n, draws=_union(self.draws, other.draws), earlier={}
-        )
+            self, agree=self.agree + other.agree, n=self.n + other.n, draws=_union(self.draws, other.draws), earlier={},
+            seed_given=self.seed_given or other.seed_given,
+        )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.votes``)."""
@@ -133,7 +145,7 @@ class Votes:
             "n": self.n, "n0": self.n0, "noise": to_plain(self.noise), "seed": self.seed, "input_id": self.input_id,
             "input_shape": self.input_shape, "input_digest": self.input_digest, "draws": self.draws,
             "earlier": list(self.earlier), "fingerprint": self.fingerprint,
-            "fingerprint_of": self.fingerprint_of,
+            "fingerprint_of": self.fingerprint_of, "seed_given": self.seed_given,
         }  # fmt: skip
         archive.write(path, kind="votes", version=_VERSION, header=header, arrays=arrays)
 
@@ -154,7 +166,8 @@ class Votes:
     def __repr__(self) -> str:
         return (
             f"Votes({self.N:,} components of shape {self.candidate.shape}: candidates from n0={self.n0} draws, "
-            f"agreement of n={self.n} further draws with {self.noise}, seed={self.seed}, input_id={self.input_id!r})"
+            f"agreement of n={self.n} further draws with {self.noise}, seed={seed_text(self.seed)}, "
+            f"input_id={self.input_id!r})"
         )
 
 
@@ -179,12 +192,34 @@ def frozen(array: Array) -> Array:
     return array
 
 
+ROUNDING = 1e-3
+"""By how much a model's answers may differ on other hardware, as a fraction of their range."""
+
+
 def same_answers(a: Sequence[float], b: Sequence[float]) -> bool:
-    """Whether two fingerprints may be of one model: nearly all answers alike, up to rounding on other hardware."""
-    if len(a) != len(b):
-        return False
-    close = np.isclose(a, b, rtol=0.01, atol=1e-3 * max(np.abs(a).max(initial=0), 1e-9))
-    return bool(np.mean(close) > 0.98) if close.size else True
+    """Whether two fingerprints may be of one model: all answers alike, logits up to rounding on other hardware.
+
+    Labels, and whatever else is whole numbers, must be equal. What all answers have in common, such as a large offset,
+    does not make them alike. Beside `ROUNDING`, the last bits of single precision and 1 % of an answer's distance from
+    the median may differ.
+    """
+    ours, theirs = np.asarray(a, float), np.asarray(b, float)
+    if ours.shape != theirs.shape or not ours.size:
+        return ours.shape == theirs.shape
+    if np.array_equal(ours, np.round(ours)) and np.array_equal(theirs, np.round(theirs)):
+        return np.array_equal(ours, theirs)
+    middle, last_bits = np.median(ours), 4e-7 * np.abs(ours).max()
+    close = np.isclose(ours - middle, theirs - middle, rtol=0.01, atol=ROUNDING * np.ptp(ours) + last_bits)
+    return bool(close.all())
+
+
+def seed_text(seed: int | None) -> str:
+    """A seed as people read it and ``--seed`` takes it: hexadecimal if it is long.
+
+    >>> seed_text(7), seed_text(2**127 + 10)
+    ('7', '0x8000000000000000000000000000000a')
+    """
+    return str(seed) if seed is None or seed < 2**64 else hex(seed)
 
 
 def _integers(name: str, array: IntArray) -> IntArray:

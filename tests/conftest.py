@@ -1,5 +1,7 @@
 """Shared by all tests: one torch thread a process, and the one way a rate is tested."""
 
+import random
+import secrets
 import signal
 
 import pytest
@@ -10,6 +12,22 @@ torch.set_num_threads(1)
 
 FALSE_ALARM = 1e-6
 """The chance that a statistical test fails although all is well, each time it asks (seeds are fixed besides)."""
+
+
+def pytest_configure():
+    """No test is random by accident: drawing a seed from the operating system fails, unless it is marked fresh_seed."""
+    secrets.randbits = _no_entropy
+
+
+def _no_entropy(bits):
+    pytest.fail("this test draws a seed from the operating system: give seed=..., or mark it fresh_seed")
+
+
+@pytest.fixture(autouse=True)
+def _entropy(request, monkeypatch):
+    """For tests marked fresh_seed, a stand-in for the operating system: bits that only the test's name decides."""
+    if request.node.get_closest_marker("fresh_seed"):
+        monkeypatch.setattr(secrets, "randbits", random.Random(request.node.nodeid).getrandbits)
 
 
 def pytest_collection_modifyitems(items):

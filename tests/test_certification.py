@@ -191,3 +191,22 @@ def test_a_budget_above_what_is_certified_claims_nothing():
 def test_a_tau_that_no_n_reaches_warns():
     with pytest.warns(UserWarning, match=r"can certify nothing .* Lower tau"):
         assert certify_votes(some_votes(), tau=0.9999999, alpha=0.001).certified == 0
+
+
+def test_the_claim_says_what_a_given_seed_assumes(tmp_path):
+    """And counts made elsewhere: nothing shows that their noise was drawn last."""
+
+    def of(correction="holm", **fields):
+        return certify_votes(replace(some_votes(), **fields), tau=0.75, alpha=0.001, correction=correction)
+
+    ours, given, elsewhere = of(seed=2**127, seed_given=False), of(seed=3), of()
+    assert ours.claim.endswith("l2 norm at most 0.168622.")
+    assert given.claim == f"{ours.claim} This assumes that input and model were fixed before the seed was chosen."
+    assert elsewhere.claim == f"{ours.claim} This assumes that input and model were fixed before the noise was drawn."
+    assert of("bh", seed=3).claim_about("its labels").endswith("fixed before the seed was chosen.")
+    for certificate in (ours, given):
+        certificate.save(tmp_path / "certificate")
+        loaded = Certificate.load(tmp_path / "certificate")
+        assert (loaded.seed, loaded.seed_given, loaded.claim) == (
+            certificate.seed, certificate.seed_given, certificate.claim,
+        )  # fmt: skip

@@ -46,7 +46,7 @@ def test_draws_differ_and_do_not_depend_on_the_batch(noise, shape):
 @every
 @pytest.mark.parametrize("batch_size", [1, 7, None])
 def test_votes_do_not_depend_on_the_batch_size(noise, shape, batch_size):
-    settings = {"noise": noise, "n": 40, "n0": 5, "device": "cuda"}
+    settings = {"noise": noise, "n": 40, "n0": 5, "device": "cuda", "seed": 0}
     reference = sc.sample(stripes, an_input(shape), **settings, batch_size=13)
     assert same(reference, sc.sample(stripes, an_input(shape), **settings, batch_size=batch_size))
 
@@ -81,11 +81,11 @@ def test_a_network_in_memory_that_runs_out_halves_its_batch():
     torch.manual_seed(0)
     model = Hungry().cuda().eval()
     x = an_input((3, 32, 32))
-    votes = sc.sample(model, x, noise=sc.Gaussian(0.25), n=300, n0=4, batch_size=256)
+    votes = sc.sample(model, x, noise=sc.Gaussian(0.25), n=300, n0=4, batch_size=256, seed=0)
     assert max(model.sizes) == 256
     assert sorted(set(model.sizes))[-2] in (128, 64, 44, 32)
     assert votes.agree.max() <= 300
-    automatic = sc.sample(model, x, noise=sc.Gaussian(0.25), n=300, n0=4)
+    automatic = sc.sample(model, x, noise=sc.Gaussian(0.25), n=300, n0=4, seed=0)
     assert (automatic.agree != votes.agree).mean() < 0.01  # the same noise; rounding may move a near tie
 
 
@@ -101,7 +101,7 @@ def test_an_interrupted_run_resumes(tmp_path):
             raise StopError
         return stripes(batch)
 
-    settings = {"noise": sc.Gaussian(0.25), "n": 60, "n0": 6, "batch_size": 6, "device": "cuda"}
+    settings = {"noise": sc.Gaussian(0.25), "n": 60, "n0": 6, "batch_size": 6, "device": "cuda", "seed": 0}
     x, path = an_input((3, 16, 20)), tmp_path / "resume"
     with pytest.raises(StopError):
         sc.sample(mortal, x, **settings, checkpoint=path, checkpoint_every=0)
@@ -113,13 +113,13 @@ def test_an_interrupted_run_resumes(tmp_path):
 
 def test_a_model_on_another_device_is_refused():
     with pytest.raises(sc.InputError, match=r"is on cpu, but sampling is on cuda"):
-        sc.sample(nn.Conv2d(3, 4, 1).eval(), an_input((3, 8, 8)), noise=sc.Gaussian(0.25), device="cuda")
+        sc.sample(nn.Conv2d(3, 4, 1).eval(), an_input((3, 8, 8)), noise=sc.Gaussian(0.25), device="cuda", seed=0)
 
 
 def test_certificates_agree_between_devices():
     """Different bits, the same law: no certified label differs, and as many are certified (5 standard errors)."""
     x = an_input((3, 64, 64))
-    cpu, cuda = (sc.certify(stripes, x, sigma=0.05, n=100, device=device) for device in ("cpu", "cuda"))
+    cpu, cuda = (sc.certify(stripes, x, sigma=0.05, n=100, device=device, seed=0) for device in ("cpu", "cuda"))
     both = ~cpu.abstained & ~cuda.abstained
     assert np.array_equal(cpu.labels[both], cuda.labels[both])
     wavering = (cpu.abstained != cuda.abstained).sum()
@@ -131,7 +131,7 @@ def test_full_size_frames():
     model = nn.Conv2d(3, 19, 4, stride=4).cuda().eval()
     x = torch.rand(3, 1024, 2048)
     torch.cuda.reset_peak_memory_stats()
-    votes = sc.sample(model, x, noise=sc.Gaussian(0.25), n=20, n0=4, batch_size=4)
+    votes = sc.sample(model, x, noise=sc.Gaussian(0.25), n=20, n0=4, batch_size=4, seed=0)
     assert votes.candidate.shape == (1024, 2048)
     assert torch.cuda.max_memory_allocated() < 30 * 2**30
 
@@ -147,7 +147,7 @@ def test_models_on_the_gpu(tmp_path):
     batch = torch.export.Dim("batch", min=1, max=64)
     program = torch.export.export(model, (torch.rand(2, 3, 64, 96),), dynamic_shapes=({0: batch},))
     torch.export.save(program, tmp_path / "a.pt2")
-    x, settings = an_input((3, 64, 96)), {"noise": sc.Gaussian(0.25), "n": 20, "n0": 5, "device": "cuda"}
+    x, settings = an_input((3, 64, 96)), {"noise": sc.Gaussian(0.25), "n": 20, "n0": 5, "device": "cuda", "seed": 0}
     reference = sc.sample(model.cuda(), x, **settings)
     for other in (
         load(f"pt2:{tmp_path / 'a.pt2'}").cuda(),

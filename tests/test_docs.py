@@ -95,6 +95,7 @@ def test_citations_of_the_code_are_in_the_references():
             assert key in references, (path, key)
 
 
+@pytest.mark.fresh_seed
 def test_the_readmes_python_runs(monkeypatch):
     """Both blocks, on a small photograph; the second with a small model and a classifier of the reader's own."""
     import torch

@@ -5,6 +5,7 @@ import pytest
 from headers import rewrite_header
 
 from segcertify import Gaussian, InputError, Rotation, Votes
+from segcertify.votes import same_answers
 
 
 def votes(**changes):
@@ -201,3 +202,44 @@ def test_repr_says_what_they_are():
     assert "3 components" in text
     assert "n0=10" in text
     assert "Rotation(sigma=0.5)" in text
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], True),
+        ([1.5, 2.0, 3.0], [1.5001, 2.0, 3.0], True),  # rounding
+        ([1.5, 2.0, 3.0], [1.51, 2.0, 3.0], False),
+        ([0.5, *range(1, 512)], [0.5, *range(1, 511), 530], False),  # one answer of 512
+        ([150.0] * 600, [150.0] * 590 + [151.0] * 10, False),  # labels are equal or not
+        ([10_000.25, 10_001.5], [10_000.25, 10_001.0], False),  # an offset hides nothing
+        ([10_000.25, 10_001.5], [10_000.251, 10_001.5], True),
+        ([1.0, 2.0], [1.0], False),
+        ([], [], True),  # counts made elsewhere
+    ],
+)
+def test_answers_of_the_same_model(a, b, same):
+    assert same_answers(a, b) is same
+
+
+def test_votes_of_models_that_differ_in_one_answer_do_not_merge():
+    first, second = {"draws": ((0, 100),)}, {"draws": ((100, 200),)}
+    answers = tuple(float(label % 7) for label in range(512))
+    votes(**first, fingerprint=answers).merge(votes(**second, fingerprint=answers))
+    with pytest.raises(InputError, match="votes of different models do not merge"):
+        votes(**first, fingerprint=answers).merge(votes(**second, fingerprint=(*answers[:-1], 6.0)))
+
+
+def test_a_seed_that_was_given_to_either_run_was_given():
+    def merged(a, b):
+        return votes(draws=((0, 100),), seed_given=a).merge(votes(draws=((100, 200),), seed_given=b)).seed_given
+
+    assert (merged(False, False), merged(False, True), merged(True, False)) == (False, True, True)
+
+
+def test_seeds_of_128_bits_survive_the_file(tmp_path):
+    seed = 2**128 - 3
+    votes(seed=seed, seed_given=False).save(tmp_path / "votes")
+    loaded = Votes.load(tmp_path / "votes")
+    assert (loaded.seed, loaded.seed_given) == (seed, False)
+    assert f"seed={hex(seed)}" in repr(loaded)

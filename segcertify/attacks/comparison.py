@@ -15,6 +15,7 @@ from segcertify.errors import InputError, require_positive
 from segcertify.numerals import radius_text, union_bound
 from segcertify.progress import Advance
 from segcertify.records.settings import smoothed_steps
+from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, base_labels, is_random, raw_output, to_model_dtype
 
 
@@ -78,7 +79,7 @@ class Comparison:
 def compare(
     robust: Segmenter, non_robust: Segmenter, x: torch.Tensor, certificate: Certificate, *,
     target: IntArray | None = None, radius: float | None = None, steps: int = 100, loss: str = "cross-entropy",
-    restarts: int = 1, draws: int = 8, seed: int = 0, progress: bool | Advance | None = None,
+    restarts: int = 1, draws: int = 8, seed: int | None = None, progress: bool | Advance | None = None,
 ) -> Comparison:  # fmt: skip
     """Attack two base models on one image x, and the smoothed model of ``robust`` that a certificate is about.
 
@@ -92,6 +93,7 @@ def compare(
     if radius is None and not certificate.radius:
         raise InputError(f"tau={certificate.tau:g} certifies no radius to attack within: give one, or a larger tau")
     radius = require_positive("radius", certificate.radius if radius is None else radius)
+    seed = seed_of_run(seed).value
     ascent = GradientAscent(steps, loss=loss, restarts=restarts, seed=seed)
 
     def again(found: torch.Tensor) -> Recount:

@@ -64,8 +64,8 @@ class Recount:
 
 
 def recount(
-    model: Segmenter, x: Input, certificate: Certificate, *, n: int = 100, seed: int = 0, batch_size: int | None = None,
-    progress: bool | Advance | None = None,
+    model: Segmenter, x: Input, certificate: Certificate, *, n: int = 100, seed: int | None = None,
+    batch_size: int | None = None, progress: bool | Advance | None = None,
 ) -> Recount:  # fmt: skip
     """Count the smoothed model's labels at x in n draws that neither the certificate nor an attack used."""
     smooth = Smooth(model, certificate.noise, seed=seed, batch_size=batch_size)

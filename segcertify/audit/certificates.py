@@ -21,6 +21,7 @@ from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.numerals import upper_digits
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.draws import Input
+from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Smooth
 from segcertify.sampling.streams import DrawStream
@@ -50,6 +51,8 @@ class Finding:
     perturbed: tuple[Perturbed, ...]
     n: int
     level: float
+    seed: int | None = None
+    """Of the attacks and of the fresh draws: given, or drawn by the operating system."""
 
     @property
     def tests(self) -> int:
@@ -102,7 +105,7 @@ class Options(TypedDict, total=False):
 
 def audit_certificate(
     model: Segmenter, x: Input, certificate: Certificate, *, n: int = 1000, draws: int = 8, steps: int = 20,
-    restarts: int = 1, weakest: int = 3, directions: int = 2, level: float = 1e-6, seed: int = 0,
+    restarts: int = 1, weakest: int = 3, directions: int = 2, level: float = 1e-6, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, progress: bool | Advance | None = None,
 ) -> Finding:  # fmt: skip
     """Try to refute a certificate of x: count the smoothed model's labels at the strongest perturbations found.
@@ -123,6 +126,9 @@ def audit_certificate(
         Of the attacks (`attack_smoothed`). ``steps=0`` leaves them out, for models without gradients.
     level : float
         The chance of a false violation, over all components and inputs.
+    seed : int, optional
+        To reproduce a finding, which records it. By default the operating system draws one: a model that knew it could
+        pass, or fail, by design.
     """
     if certificate.guarantee not in ("fwer", "k-fwer"):
         raise InputError(
@@ -130,12 +136,12 @@ def audit_certificate(
             "audit certificates made with holm, bonferroni or k-fwer"
         )
     n, level = require_integer("n", n), require_probability("level", level)
-    steps, seed = require_integer("steps", steps, at_least=0), require_integer("seed", seed, at_least=0)
+    steps, seed = require_integer("steps", steps, at_least=0), seed_of_run(seed).value
     draws, restarts = require_integer("draws", draws), require_integer("restarts", restarts)
     weakest = min(require_integer("weakest", weakest, at_least=0), certificate.certified)
     directions = require_integer("directions", directions, at_least=0)
     if not certificate.certified:
-        return Finding(certificate, (), n, level)
+        return Finding(certificate, (), n, level, seed)
     inputs = 1 + (certificate.radius > 0) * (directions + (2 + weakest if steps else 0))
     most = _most_violating(n, level, inputs, certificate.certified)
     smooth = Smooth(model, certificate.noise, seed=seed, batch_size=batch_size, device=device)
@@ -152,10 +158,10 @@ def audit_certificate(
         if certificate.radius > 0:
             perturbed = _perturbed(
                 smooth, unmoved, certificate, agree=found[0].agree, draws=draws, steps=steps, restarts=restarts,
-                weakest=weakest, directions=directions,
+                weakest=weakest, directions=directions, seed=seed,
             )  # fmt: skip
             found += [test(name, moved) for name, moved in perturbed]
-    return Finding(certificate, tuple(found), n, level)
+    return Finding(certificate, tuple(found), n, level, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +210,7 @@ class Audit:
 
 
 def audit_many(
-    model: Segmenter, pairs: Sequence[tuple[Input, Certificate]], *, seed: int = 0, **options: Unpack[Options]
+    model: Segmenter, pairs: Sequence[tuple[Input, Certificate]], *, seed: int | None = None, **options: Unpack[Options]
 ) -> Audit:
     """`audit_certificate` for every input and its certificate, and how many refuted ones chance would explain.
 
@@ -216,16 +222,16 @@ def audit_many(
             f"an audit of many needs certificates from different draws, but {len(pairs)} have {len(set(keys))} pairs "
             "of seed and input id: give every input an input_id of its own when certifying"
         )
-    audits = enumerate(pairs, start=seed)
+    audits = enumerate(pairs, start=seed_of_run(seed).value)
     return Audit(tuple(audit_certificate(model, x, each, seed=own, **options) for own, (x, each) in audits))
 
 
 def _perturbed(
     smooth: Smooth, x: torch.Tensor, certificate: Certificate, *, agree: IntArray, draws: int, steps: int,
-    restarts: int, weakest: int, directions: int,
+    restarts: int, weakest: int, directions: int, seed: int,
 ) -> Iterator[tuple[str, torch.Tensor]]:  # fmt: skip
     """Perturbations within the radius that may break a certificate, and their names; ``agree`` was counted at x."""
-    noise, batch, seed = certificate.noise, x[None], smooth.seed
+    noise, batch = certificate.noise, x[None]
     threat = noise_threat(noise, certificate.radius, x, norm=certificate.norm, box=None)
     certified = torch.from_numpy(np.asarray(certificate.labels, np.int64))[None]
 

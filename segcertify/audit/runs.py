@@ -10,9 +10,10 @@ from segcertify.certification import certify_votes
 from segcertify.data import DataSet
 from segcertify.errors import InputError
 from segcertify.models import with_precision
-from segcertify.models.identity import same_identity
 from segcertify.records import RunFolder, Setting
 from segcertify.sampling.draws import input_digest
+from segcertify.sampling.identity import same_identity
+from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, for_category
 from segcertify.stats.correction import K_FWER
 from segcertify.votes import Votes
@@ -20,7 +21,7 @@ from segcertify.votes import Votes
 
 def audit_run(
     model: Segmenter, data: DataSet, run: str | os.PathLike[str], *, setting: Setting | None = None,
-    correction: str | None = None, seed: int = 0, **options: Unpack[Options],
+    correction: str | None = None, seed: int | None = None, **options: Unpack[Options],
 ) -> Audit:  # fmt: skip
     """Audit the certificates of an evaluation that kept its votes (``save_votes``), for every scene of ``data``.
 
@@ -49,7 +50,7 @@ def audit_run(
             f"{setting.sigma:g}: choose the scenes as the run did (--every, --limit), or evaluate again with --votes"
         )
     model = with_precision(model, configuration["precision"])
-    findings = []
+    seed, findings = seed_of_run(seed).value, []
     for scene in data:
         votes = Votes.load(files[scene.id])
         if votes.input_digest != input_digest(torch.from_numpy(scene.x)):

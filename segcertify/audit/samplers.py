@@ -16,6 +16,7 @@ from segcertify.audit.scores import FEWEST_ENTRIES, Scored, scores_of
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
 from segcertify.sampling.draws import require_device, working_device
+from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, is_random, predict, to_model_dtype
 from segcertify.sampling.streams import DrawStream, Phase
 
@@ -77,7 +78,7 @@ def own_draws(noise: Noise, *, seed: int = 0, input_id: str = "") -> Draw:
 
 def audit_sampler(
     draw: Draw | None, noise: Noise, *, x: torch.Tensor | None = None, model: Segmenter | None = None,
-    n: int | None = None, n0: int = 200, batch_size: int = 50, level: float = 1e-6, seed: int = 0,
+    n: int | None = None, n0: int = 200, batch_size: int = 50, level: float = 1e-6, seed: int | None = None,
     device: str | torch.device | None = None,
 ) -> SamplerFinding:  # fmt: skip
     """Whether a sampler's draws are independent, of the noise's law, and the n0 and n draws different.
@@ -113,6 +114,7 @@ def audit_sampler(
             f"use {batch_size * max(2, -(-max(n, n0) // batch_size))}"
         )
     level = require_probability("level", level)
+    seed = seed_of_run(seed).value
     draw = draw or own_draws(noise, seed=seed)
     candidate = _collect(draw, noise, x, phase="candidate", count=n0, batch_size=batch_size)
     agree = _collect(draw, noise, x, phase="agree", count=n, batch_size=batch_size)
@@ -212,7 +214,7 @@ def _chi_square(total: float, degrees: int) -> tuple[float, float]:
 
 def _determinism(model: Segmenter, batch: torch.Tensor, seed: int) -> Result:
     """The same labels to the same batch twice; a model that says it is random gets the same seeds, and is excused."""
-    seeds = [seed, seed + 1] if is_random(model) else None
+    seeds = [DrawStream(seed, "", "probe", j).model_seed for j in range(2)] if is_random(model) else None
     batch = to_model_dtype(model, batch.to(working_device(None, model, batch)))
     first, second = (predict(model, batch, seeds) for _ in range(2))
     changed = int((first != second).sum())

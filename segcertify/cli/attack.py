@@ -24,7 +24,7 @@ def attack(
     sigma: opt.Sigma[float] = 0.25,
     n: opt.Draws[int] = 100,
     tau: opt.Tau[float] = 0.75,
-    seed: opt.Seed = 0,
+    seed: opt.Seed[int | None] = None,
     n0: opt.Candidates = 10,
     alpha: opt.Alpha = 0.001,
     short_side: opt.ShortSide = None,
@@ -67,19 +67,20 @@ def attack(
     x = torch.from_numpy(read_in.x).to(device)
     require_comparable(robust, other, x)
     certificate = certify(
-        robust, x, sigma=sigma, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, device=device, progress=printer.progress
-    )
+        robust, x, sigma=sigma, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, device=device,
+        save_votes=out / "votes.safetensors", progress=printer.progress,
+    )  # fmt: skip
     certificate.save(out / "certificate.safetensors")
     printer.say(certificate.claim)
     found = compare(
         robust, other, x, certificate, target=read_in.target, radius=radius, steps=steps, loss=loss, restarts=restarts,
-        draws=copies, seed=seed, progress=printer.progress,
+        draws=copies, seed=certificate.seed, progress=printer.progress,
     )  # fmt: skip
     card = card_of(robust)
     names, colours = (card.classes, np.array(card.colours) / 255) if card else ((), None)
     figure = attack_figure(read_in.x, found, target=read_in.target, colours=colours, names=names)
     save_figure(figure, out / "attacked.png")
-    files = [out / "attacked.png", out / "certificate.safetensors"]
+    files = [out / "attacked.png", out / "certificate.safetensors", out / "votes.safetensors"]
     printer.table(_table(found))
     printer.say(found.verdict)
     printer.files(files)

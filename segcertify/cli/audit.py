@@ -14,6 +14,7 @@ from segcertify.cli.printing import Printer
 from segcertify.errors import InputError
 from segcertify.noise import EXAMPLES, Noise
 from segcertify.numerals import percent
+from segcertify.votes import seed_text
 
 if TYPE_CHECKING:
     from segcertify.arrays import Array
@@ -41,7 +42,7 @@ def audit(
     ] = False,
     n: opt.Draws[int] = 1000,
     level: Annotated[float, typer.Option(help="The chance that the audit refutes a true certificate.")] = 1e-6,
-    seed: opt.Seed = 0,
+    seed: opt.Seed[int | None] = None,
     correction: opt.Correction[str | None] = None,
     short_side: opt.ShortSide = None,
     every: opt.Every[int] = 1,
@@ -64,11 +65,12 @@ def audit(
 
     from segcertify.audit import audit_certificate, audit_run
     from segcertify.cli.inputs import read
+    from segcertify.sampling.seeds import seed_of_run
 
     printer = Printer(json, quiet)
     run = claim if claim is not None and claim.is_dir() else None
     certificate = Certificate.load(claim) if claim is not None and run is None else None
-    device = opt.chosen_device(device)
+    device, seed = opt.chosen_device(device), seed_of_run(seed).value
     if sampler:
         noises = None if certificate is None else [certificate.noise]
         segmenter = None if model is None else opt.ready_model(model, device, precision=precision)
@@ -108,7 +110,8 @@ def audit(
             "--model and --data, or --sampler"
         )
     printer.say(found.verdict)
-    printer.result(verdict=found.verdict, refuted=found.refuted, **values)
+    printer.detail(f"seed {seed_text(seed)}")
+    printer.result(verdict=found.verdict, refuted=found.refuted, seed=seed, **values)
     if found.refuted:
         raise typer.Exit(1)
 
@@ -132,7 +135,8 @@ def _audit_sampler(
     for table in tables.values():
         printer.table(table)
     failed = any(finding.failed for finding in findings)
-    printer.result(failed=failed, noises=tables)
+    printer.detail(f"seed {seed_text(seed)}")
+    printer.result(failed=failed, noises=tables, seed=seed)
     if failed:
         raise typer.Exit(1)
 

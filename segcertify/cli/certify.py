@@ -30,7 +30,7 @@ def certify(
     noise: opt.Noise[str] = "gaussian",
     n: opt.Draws[int] = 100,
     tau: opt.Tau[float] = 0.75,
-    seed: opt.Seed = 0,
+    seed: opt.Seed[int | None] = None,
     n0: opt.Candidates = 10,
     alpha: opt.Alpha = 0.001,
     correction: opt.Correction[str] = "holm",

@@ -17,7 +17,7 @@ def demo(
         str | None, typer.Option(help=f"Certify a generated shape instead, one of {', '.join(CATEGORIES)}.")
     ] = None,
     sigma: Sigma[float] = 0.25,
-    seed: Seed = 0,
+    seed: Seed[int] = 0,
     out: Out[Path | None] = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -26,7 +26,7 @@ def evaluate(
     tau: opt.Tau[float | None] = None,
     setting: opt.Setting[list[str] | None] = None,
     noise: opt.Noise[str] = "gaussian",
-    seed: opt.Seed = 0,
+    seed: opt.Seed[int | None] = None,
     attack: Annotated[bool, typer.Option("--attack", help="Also attack every scene.")] = False,
     n0: opt.Candidates = 10,
     alpha: opt.Alpha = 0.001,

@@ -34,6 +34,14 @@ def _option(flag: str, help: str, panel: str | None = None) -> Any:
     return typer.Option(flag, help=help, rich_help_panel=panel)
 
 
+def seed_number(text: str) -> int:
+    """A seed as ``--seed`` takes it, decimal or hexadecimal."""
+    try:
+        return require_integer("seed", int(str(text), 0), at_least=0)
+    except ValueError:
+        raise typer.BadParameter(f"a seed is a whole number from 0 on, such as 7 or 0x1f, but got {text}") from None
+
+
 Model = Annotated[
     T,
     _option(
@@ -72,7 +80,16 @@ Tau = Annotated[
     T, _option("--tau", "A certified label's probability exceeds this threshold in [0.5, 1): sets the radius.")
 ]
 Setting = Annotated[T, _option("--setting", "A claim as sigma=0.25,n=100,tau=0.75, with its names in any order.")]
-Seed = Annotated[int, _option("--seed", "Fixes everything random.")]
+Seed = Annotated[
+    T,
+    typer.Option(
+        "--seed",
+        parser=seed_number,
+        metavar="INTEGER",
+        help="Fixes everything random, to reproduce a result: a number such as 7 or 0x1f. If no default is shown, a "
+        "new run draws one from the operating system, and a resumed run takes its own.",
+    ),
+]
 Candidates = Annotated[int, _option("--n0", "Draws that choose the labels to test.", CLAIM)]
 Alpha = Annotated[float, _option("--alpha", "Allowed probability of any false certificate.", CLAIM)]
 Correction = Annotated[T, _option("--correction", "holm, bonferroni, k-fwer (with --k or --b), bh or by.", CLAIM)]

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from segcertify.noise.names import described
 from segcertify.numerals import NOTHING, exact, percent, radius_text
+from segcertify.votes import seed_text
 
 if TYPE_CHECKING:
     from segcertify.certificate import Certificate
@@ -77,6 +78,7 @@ class Printer:
                 "noise": described(certificate.noise),
                 "tau, n0, n": f"{exact(certificate.tau)}, {certificate.n0:,}, {certificate.n:,}",
                 "alpha, correction": f"{exact(certificate.alpha)}, {certificate.correction}",
+                "seed": f"{seed_text(certificate.seed)} ({'given' if certificate.seed_given else 'drawn anew'})",
             }
         )
 
@@ -119,6 +121,7 @@ def certificate_values(certificate: Certificate) -> dict[str, Any]:
     names = ("claim", "radius", "norm", "tau", "alpha", "correction", "guarantee", "k", "n0", "n", "N", "seed")
     values = {name: getattr(certificate, name) for name in names} | {"noise": described(certificate.noise)}
     values |= {"threat": certificate.claimed.threat, "proven": certificate.claimed.proven}
+    values["seed_given"] = certificate.seed_given
     return values | {"certified": certificate.certified, "abstained": int(certificate.abstained.sum())}
 
 

@@ -43,7 +43,7 @@ def _reproduce() -> None:
 @app.command()
 def toy(
     quick: Annotated[bool, typer.Option("--quick", help="A small version, in seconds.")] = False,
-    seed: opt.Seed = 0,
+    seed: opt.Seed[int] = 0,
     out: opt.Out[Path] = Path("toy"),
     json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -116,7 +116,7 @@ def _shared() -> list[inspect.Parameter]:
 
 
 def _run(
-    name: str, specs: dict[str, str], data: str, heads: Sequence[str] = (), label: str = "", *, seed: opt.Seed = 0,
+    name: str, specs: dict[str, str], data: str, heads: Sequence[str] = (), label: str = "", *, seed: opt.Seed[int] = 0,
     every: opt.Every[int | None] = None, limit: opt.Limit = None, batch_size: opt.BatchSize = None,
     device: opt.Device = None, precision: opt.Precision = "fp32", out: opt.Out[Path | None] = None,
     json: opt.Json = False, quiet: opt.Quiet = False,

@@ -21,13 +21,14 @@ from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.evaluation.attacked import AttackedScenes
 from segcertify.evaluation.scenes import labels_record, radius_record, scenes_digest
 from segcertify.models import card_of, with_precision
-from segcertify.models.identity import identity
 from segcertify.noise import Noise, NoiseName, common_name, identified, largest_radius, parse, require_noise
 from segcertify.numerals import counted, exact
 from segcertify.progress import Advance, progress_bar
 from segcertify.records import AttackSettings, Configuration, Record, RunFolder, Setting, distinct
 from segcertify.report.run import Run
 from segcertify.sampling.draws import working_device
+from segcertify.sampling.identity import identity
+from segcertify.sampling.seeds import Seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
 from segcertify.sampling.smooth import Smooth
 from segcertify.stats.correction import K_FWER, procedures
@@ -38,7 +39,7 @@ def evaluate(
     model: Segmenter, data: DataSet, *, out: str | os.PathLike[str],
     settings: Sequence[Setting | tuple[float, int, float]],
     noise: str | NoiseName | Callable[[float], Noise] = "gaussian", corrections: Sequence[str] = ("holm",),
-    k: int | None = None, b: int | None = None, n0: int = 10, alpha: float = 0.001, seed: int = 0,
+    k: int | None = None, b: int | None = None, n0: int = 10, alpha: float = 0.001, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, name: str = "", precision: str = "fp32",
     attack: AttackSettings | None = None, save_votes: bool = False, save_pictures: bool = False,
     progress: bool | None = None,
@@ -52,7 +53,9 @@ def evaluate(
     (or an error budget ``b``) is for the correction "k-fwer". A model with a method
     ``for_category`` gets each scene's category.
 
-    The same arguments resume a run; other arguments are refused. An n that can
+    The same arguments resume a run; other arguments are refused. Without a seed a new
+    run draws one from the operating system, and a resumed run takes the recorded one:
+    a claim is about scenes and a model that were fixed before the seed. An n that can
     certify nothing is recorded as full abstention. ``precision`` may be ``"bf16"`` or
     ``"fp16"`` (`segcertify.models.with_precision`). ``attack`` also attacks every scene,
     for upper bounds beside the certified lower ones. ``save_pictures`` keeps each
@@ -63,7 +66,8 @@ def evaluate(
     drawn: Callable[[float], Noise] = parse(noise) if isinstance(noise, str) else noise
     made = {setting.sigma: require_noise(drawn(setting.sigma)) for setting in claims}
     noises = {sigma: data.domain.noise(each) for sigma, each in made.items()}
-    device = working_device(device, model)
+    device, folder = working_device(device, model), RunFolder(out, data.ids)
+    chosen_seed = seed_of_run(seed, folder.seed)
     configuration = Configuration(
         model=name or type(model).__name__,
         identity=identity(model),
@@ -75,7 +79,8 @@ def evaluate(
         corrections=tuple(correction.name for correction in chosen),
         n0=require_integer("n0", n0),
         alpha=require_probability("alpha", alpha),
-        seed=require_integer("seed", seed, at_least=0),
+        seed=chosen_seed.value,
+        seed_given=chosen_seed.given,
         noise=common_name(made or {1.0: require_noise(drawn(1.0))}),  # attacks alone need a noise of any scale
         precision=precision,
         device=device.type,
@@ -90,7 +95,6 @@ def evaluate(
         attacked = AttackedScenes(attack, threat, noises, len(data.classes), configuration.seed, batch_size, device)
         attacked.check(model, data[0])
         configuration = replace(configuration, attack=attack)
-    folder = RunFolder(out, data.ids)
     if len(data) and not folder.claimed:  # a model that refuses the scenes leaves no folder
         base_labels(for_category(model, data[0].category), torch.from_numpy(data[0].x).to(device))
     folder.claim(configuration)
@@ -163,8 +167,9 @@ class _Evaluation:
         """The votes of one sigma, with counts at the n of each of its settings."""
         kind = scene.category, sigma
         if kind not in self.smoothed:  # a smoothed model probes its network once for each shape of inputs
+            seed = Seed(self.configuration.seed, self.configuration.seed_given)
             self.smoothed[kind] = Smooth(
-                model, self.noises[sigma], seed=self.configuration.seed, batch_size=self.batch_size, device=self.device
+                model, self.noises[sigma], seed=seed, batch_size=self.batch_size, device=self.device
             )
         prefixes = [setting.n for setting in self.configuration.settings if setting.sigma == sigma]
         return self.smoothed[kind].votes(

@@ -12,6 +12,7 @@ from typing import Any
 from segcertify.errors import InputError
 from segcertify.records.record import Record, RecordFile, read_records
 from segcertify.records.settings import Configuration, Setting
+from segcertify.sampling.seeds import Seed
 from segcertify.storage import atomic
 from segcertify.storage.same_run import require_same_run
 
@@ -40,6 +41,12 @@ class RunFolder:
     def claimed(self) -> bool:
         """Whether an evaluation has begun here."""
         return self._config.exists()
+
+    @property
+    def seed(self) -> Seed | None:
+        """The seed of the evaluation that has begun here; None if none has."""
+        found = self.configuration() if self.claimed else {}
+        return Seed(found["seed"], found["seed_given"]) if "seed" in found else None
 
     def claim(self, configuration: Configuration) -> None:
         """Make the folder, or check that it is this run's. Raises `InputError` if another run began here."""
@@ -100,9 +107,12 @@ def _migrated(found: dict[str, Any]) -> dict[str, Any]:
     """A configuration of any version as one of today.
 
     The oldest runs were of images under Gaussian noise, without attacks. Earlier versions described the model by a
-    digest called ``weights``, and stored of the noise only a name, or that of a function with brackets.
+    digest called ``weights``, and stored of the noise only a name, or that of a function with brackets. All their seeds
+    were given.
     """
-    found = {"noise": "gaussian", "categories": {}, "attack": None, "k": None, "noises": None, **found}
+    found = {
+        "noise": "gaussian", "categories": {}, "attack": None, "k": None, "noises": None, "seed_given": True, **found
+    }  # fmt: skip
     found["noise"] = OLD_NOISES.get(found["noise"], found["noise"])
     found.setdefault("identity", found.pop("weights", ""))
     return found

@@ -90,9 +90,10 @@ def require_loss_name(name: str) -> str:
 class Configuration:
     """All that decides an evaluation's records, in plain values; a run's folder stores it.
 
-    ``identity`` describes the model (`segcertify.models.identity`), ``categories`` are the classes that clouds of each
-    category have, ``scenes`` is a digest of the scenes, ``k`` that of the correction k-fwer. ``noise`` is a name
+    ``identity`` describes the model (`segcertify.sampling.identity`), ``categories`` are the classes that clouds of
+    each category have, ``scenes`` is a digest of the scenes, ``k`` that of the correction k-fwer. ``noise`` is a name
     (`segcertify.noise.names`), or says what the noise of each sigma is; ``noises`` are those that are drawn, by sigma.
+    ``seed_given`` is False if the operating system drew the seed.
     """
 
     model: str
@@ -112,6 +113,7 @@ class Configuration:
     attack: AttackSettings | None = None
     k: int | None = None
     noises: dict[str, dict[str, Any]] = field(default_factory=dict)
+    seed_given: bool = True
     version: str = __version__
 
     @property

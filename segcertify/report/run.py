@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from segcertify.claims import Claim
+from segcertify.claims import Claim, seed_assumption
 from segcertify.errors import InputError
 from segcertify.noise import Gaussian, Noise, from_plain, parse
 from segcertify.numerals import counted, exact
@@ -53,7 +53,11 @@ class Run:
         """What is claimed of the labels of a sigma and a correction."""
         noise, alpha, k = self._noise_of(sigma), self.configuration["alpha"], self.configuration["k"]
         unknown = not self.configuration.get("noises") and isinstance(noise, Gaussian) and noise.channels is None
-        return Claim.named(correction, alpha, noise, k=k, remarks=UNKNOWN_CHANNELS if unknown else "")
+        remarks = (
+            UNKNOWN_CHANNELS if unknown else "",
+            seed_assumption(self.configuration["seed_given"], what="scenes and model"),
+        )
+        return Claim.named(correction, alpha, noise, k=k, remarks=" ".join(filter(None, remarks)))
 
     def _noise_of(self, sigma: float) -> Noise | str:
         """The noise of a sigma, or its description where only that is known.

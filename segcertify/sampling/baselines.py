@@ -23,9 +23,9 @@ from segcertify.votes import require_mask
 
 
 def joint_class(
-    model: Segmenter, x: Input, *, noise: Noise, n: int = 100, n0: int = 10, alpha: float = 0.001, seed: int = 0,
-    batch_size: int | None = None, device: str | torch.device | None = None, input_id: str = "",
-    mask: BoolArray | None = None, norm: str | None = None, progress: bool | None = None,
+    model: Segmenter, x: Input, *, noise: Noise, n: int = 100, n0: int = 10, alpha: float = 0.001,
+    seed: int | None = None, batch_size: int | None = None, device: str | torch.device | None = None,
+    input_id: str = "", mask: BoolArray | None = None, norm: str | None = None, progress: bool | None = None,
 ) -> Certificate:  # fmt: skip
     """Certify the whole label map as one class: Alg. 1 on the Cartesian product of all components' classes.
 

@@ -6,21 +6,28 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from segcertify.arrays import Array
 from segcertify.errors import InputError, require_finite
 from segcertify.sampling.draws import Draws
+from segcertify.sampling.identity import identity
+from segcertify.sampling.probe import fingerprint
+from segcertify.sampling.seeds import Seed
+from segcertify.sampling.segmenter import to_labels, upsampled
 from segcertify.sampling.streams import Phase
 from segcertify.storage import archive
 from segcertify.storage.atomic import require_writable
 from segcertify.storage.interruption import interruption
-from segcertify.storage.same_run import require_same_run
-from segcertify.votes import same_answers
+from segcertify.storage.same_run import difference, require_same_run
+from segcertify.votes import ROUNDING, same_answers
 
-_VERSION = 1
+_VERSION = 2
 _KIND = "checkpoint"
+_LABELS = "labels_of_probes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +40,39 @@ class State:
     arrays: Mapping[str, torch.Tensor]
 
 
+class Answers:
+    """A model's answers to noisy copies of the input: about 512 of its numbers, and all of its labels."""
+
+    def __init__(self, output: torch.Tensor, batch: torch.Tensor) -> None:
+        self.sampled, self.labels = fingerprint(output), to_labels(output, batch)
+        self._output, self._batch = output, batch
+
+    def agree_with(self, stored: Array | None) -> bool:
+        """Whether every label is the stored one, or one that rounding may put in its place.
+
+        A model that gives labels has no rounding. Of one that gives logits, those of the two labels must be nearly
+        equal. Checkpoints of format version 1 have no labels.
+        """
+        if stored is None:
+            return True
+        before = torch.from_numpy(stored).to(self.labels)
+        if before.shape != self.labels.shape:
+            return False
+        changed = before != self.labels
+        if not changed.any() or not self._output.is_floating_point():
+            return not changed.any()
+        logits = upsampled(self._output, self._batch)
+        if int(before.max()) >= logits.shape[1]:
+            return False
+        gap = (logits.amax(1) - logits.gather(1, before[:, None])[:, 0])[changed]
+        return bool((gap <= ROUNDING * (logits.max() - logits.min())).all())
+
+
 class Checkpoint:
     """One file, rewritten whole at most every ``every`` seconds; without a path nothing is saved.
 
-    ``run`` describes the run in plain values, a fingerprint the model by a few of its
-    outputs near the input: a file of another run or model is refused.
+    ``run`` describes the run in plain values. The model is described by its identity and by
+    its answers to a few noisy copies of the input. A file of another run or model is refused.
     """
 
     def __init__(
@@ -50,8 +85,12 @@ class Checkpoint:
         self._asked_to_stop: Callable[[], BaseException | None] = lambda: None
 
     @cached_property
-    def _fingerprint(self) -> tuple[float, ...]:
-        return self._draws.fingerprint_at_input()
+    def _answers(self) -> Answers:
+        return Answers(*self._draws.outputs_at_input())
+
+    @cached_property
+    def _model(self) -> dict[str, Any]:
+        return identity(self._draws.model)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -66,17 +105,23 @@ class Checkpoint:
         """The state last saved, or None if there is none."""
         if self._path is None or not self._path.exists():
             return None
-        header, arrays = archive.read(self._path, kind=_KIND, version=_VERSION)
+        header, arrays = _read(self._path)
         require_same_run(header.get("run", {}), self._run, where=self._path)
+        labels = arrays.pop(_LABELS, None)
         try:
-            theirs = header["fingerprint"]
+            theirs, model = header["fingerprint"], header["model"]
             tensors = {name: torch.from_numpy(array).to(self._draws.x.device) for name, array in arrays.items()}
             state = State(header["phase"], header["done"], header["batch_size"], tensors)
         except KeyError as error:
             raise InputError(f"{self._path} is not a complete checkpoint (no {error}): delete it") from None
-        if not same_answers(theirs, self._fingerprint):
+        what = ""
+        if model is not None and (found := difference({"model": model}, {"model": self._model})):
+            what = f"its {next(iter(found))} differs"
+        elif not (same_answers(theirs, self._answers.sampled) and self._answers.agree_with(labels)):
+            what = "its answers to the same probes differ"
+        if what:
             raise InputError(
-                f"{self._path} was written with another model: its answers to the same probes differ. "
+                f"{self._path} was written with another model: {what}. "
                 "Resume with the same model, or delete the file to start anew."
             )
         return state
@@ -88,10 +133,30 @@ class Checkpoint:
             return
         header = {
             "phase": phase, "done": done, "batch_size": self._draws.batch_size,
-            "run": self._run, "fingerprint": self._fingerprint,
+            "run": self._run, "seed_given": self._draws.seed_given, "model": self._model,
+            "fingerprint": self._answers.sampled,
         }  # fmt: skip
         content = {name: array.cpu().numpy() for name, array in arrays.items()}
+        content[_LABELS] = archive.smallest_integers(self._answers.labels.cpu().numpy())
         archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=content)
         self._saved = time.monotonic()
         if stop := self._asked_to_stop():
             raise stop
+
+
+def recorded_seed(path: str | os.PathLike[str] | None) -> Seed | None:
+    """The seed of the run that left a checkpoint; None if there is no file."""
+    if path is None or not Path(path).is_file():
+        return None
+    header, _ = _read(path)
+    seed = header.get("run", {}).get("seed")
+    return None if seed is None else Seed(seed, given=header["seed_given"])
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
+    return archive.read(path, kind=_KIND, version=_VERSION, migrations={1: _from_version_1})
+
+
+def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:
+    """Then every seed was given, and only about 512 of the model's answers described it: all of these must agree."""
+    return {**header, "seed_given": True, "model": None}

@@ -17,7 +17,7 @@ from segcertify.stats.binomial import p_values
 
 
 def predict(
-    model: Segmenter, x: Input, *, noise: Noise, n: int = 1000, alpha: float = 0.001, seed: int = 0,
+    model: Segmenter, x: Input, *, noise: Noise, n: int = 1000, alpha: float = 0.001, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, input_id: str = "",
 ) -> int:  # fmt: skip
     """The smoothed classifier's label at x, or ABSTAIN: Predict [Fischer2021, Alg. 1].
@@ -37,9 +37,9 @@ def predict(
 
 
 def certify(
-    model: Segmenter, x: Input, *, noise: Noise, n: int = 1000, n0: int = 100, alpha: float = 0.001, seed: int = 0,
-    batch_size: int | None = None, device: str | torch.device | None = None, input_id: str = "",
-    norm: str | None = None,
+    model: Segmenter, x: Input, *, noise: Noise, n: int = 1000, n0: int = 100, alpha: float = 0.001,
+    seed: int | None = None, batch_size: int | None = None, device: str | torch.device | None = None,
+    input_id: str = "", norm: str | None = None,
 ) -> Certificate:  # fmt: skip
     """The label and the radius within which it holds: Certify [Fischer2021, Alg. 1].
 

@@ -18,7 +18,7 @@ from segcertify.errors import InputError
 from segcertify.noise import Noise
 from segcertify.progress import Advance
 from segcertify.sampling.batch_size import halve_until_it_fits
-from segcertify.sampling.probe import CROSS_TALK, Probe, fingerprint, noisy_outputs
+from segcertify.sampling.probe import CROSS_TALK, Probe, noisy_outputs
 from segcertify.sampling.segmenter import Segmenter, is_random, to_labels
 from segcertify.sampling.streams import DrawStream, Phase
 from segcertify.votes import Votes
@@ -30,9 +30,11 @@ class Draws:
     """The draws of a model at one input. `segcertify.Smooth.draws` makes them, after its checks."""
 
     def __init__(
-        self, model: Segmenter, noise: Noise, x: torch.Tensor, probe: Probe, *, seed: int, input_id: str
-    ) -> None:
+        self, model: Segmenter, noise: Noise, x: torch.Tensor, probe: Probe, *, seed: int, input_id: str,
+        seed_given: bool = True,
+    ) -> None:  # fmt: skip
         self.model, self.noise, self.x, self.seed, self.input_id = model, noise, x, seed, input_id
+        self.seed_given = seed_given
         self.components, self.batch_size, self._probe = probe.components, probe.batch_size, probe
         self._verified = math.inf if is_random(model) else 1
         """The largest batch of which an entry was drawn again; a single entry has no others beside it."""
@@ -80,6 +82,7 @@ class Draws:
         return Votes(
             candidate, agree, n=n, n0=n0, noise=self.noise, seed=self.seed, input_id=self.input_id,
             input_shape=self.input_shape, input_digest=input_digest(self.x), fingerprint=self.fingerprint,
+            seed_given=self.seed_given,
         )  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
@@ -89,9 +92,9 @@ class Draws:
             "device": self.x.device.type,
         }  # fmt: skip
 
-    def fingerprint_at_input(self) -> tuple[float, ...]:
-        """The fingerprint of a checkpoint, of noisy copies of the input itself: models may differ there alone."""
-        return fingerprint(self._outputs(*(("probe", index) for index in range(self._probe.entries)))[0])
+    def outputs_at_input(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The model's output for noisy copies of the input itself, and these copies: models may differ there alone."""
+        return self._outputs(*(("probe", index) for index in range(self._probe.entries)))
 
     def _outputs(self, *draws: tuple[Phase, int]) -> tuple[torch.Tensor, torch.Tensor]:
         """f(x + noise) for draws as the model gives it, and the batch of x + noise."""

@@ -1,5 +1,6 @@
 """The smoothed model [Cohen2019]: its votes, certificates and labels at an input. Torch ends at the votes."""
 
+import copy
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
@@ -14,15 +15,16 @@ from segcertify.certification import certify_votes
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Gaussian, Noise, require_noise
 from segcertify.progress import Advance, progress_bar
-from segcertify.sampling.checkpoint import Checkpoint
+from segcertify.sampling.checkpoint import Checkpoint, recorded_seed
 from segcertify.sampling.counting import agreement, class_counts, last, two_passes
 from segcertify.sampling.draws import Draws, Input, require_device, require_input, working_device
 from segcertify.sampling.probe import Probe, probe
+from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter, require_ready
 from segcertify.stats.correction import Correction, procedure
 from segcertify.stats.planning import require_certifiable
 from segcertify.storage.atomic import require_writable
-from segcertify.votes import Votes, require_mask
+from segcertify.votes import Votes, require_mask, seed_text
 
 Path = str | os.PathLike[str]
 
@@ -44,14 +46,16 @@ class Smooth:
     noise, sigma
         A noise such as ``Rotation(0.1)``; ``sigma=0.25`` stands for ``Gaussian(0.25)``. Noise is in the units
         of the inputs and is never clipped.
-    seed : int
-        Together with an input's id and a draw's index it fixes the draw's noise.
+    seed : int, optional
+        Together with an input's id and a draw's index it fixes the draw's noise, to reproduce a result. By default the
+        operating system draws a new one at every call, and votes and certificates record it: a claim is about an input
+        and a model that were fixed before its seed.
     batch_size : int, optional
         Found automatically; halved when memory runs out.
     device : str or torch.device, optional
         The model's by default.
 
-    >>> smooth = Smooth(lambda batch: (batch > 0.5).long(), sigma=0.25)
+    >>> smooth = Smooth(lambda batch: (batch > 0.5).long(), sigma=0.25, seed=0)
     >>> certificate = smooth.certify(np.array([0.0, 0.5, 1.2]), tau=0.75)
     >>> certificate.labels, round(certificate.radius, 4)
     (array([ 0, -1,  1], dtype=int32), 0.1686)
@@ -63,7 +67,7 @@ class Smooth:
         noise: Noise | None = None,
         *,
         sigma: float | None = None,
-        seed: int = 0,
+        seed: int | Seed | None = None,
         batch_size: int | None = None,
         device: str | torch.device | None = None,
     ) -> None:
@@ -71,23 +75,36 @@ class Smooth:
             raise InputError("smoothing needs sigma, or a noise, and not both")
         self.model = model
         self.noise = require_noise(Gaussian(sigma) if noise is None else noise)  # type: ignore[arg-type]
-        self.seed = require_integer("seed", seed, at_least=0)
+        self._seed = as_seed(seed)
         self.batch_size = None if batch_size is None else require_integer("batch_size", batch_size)
         self.device = None if device is None else require_device(device)
         self._probes: dict[tuple[torch.Size, torch.dtype, torch.device], Probe] = {}
 
     def __repr__(self) -> str:
-        return f"Smooth({getattr(self.model, '__name__', type(self.model).__name__)}, {self.noise}, seed={self.seed})"
+        name = getattr(self.model, "__name__", type(self.model).__name__)
+        return f"Smooth({name}, {self.noise}, seed={seed_text(self.seed)})"
 
-    def draws(self, x: Input, input_id: str = "") -> Draws:
-        """The addressed draws at one input, after the checks of the input and the model."""
+    @property
+    def seed(self) -> int | None:
+        """The seed of all calls; None if each call draws a new one."""
+        return None if self._seed is None else self._seed.value
+
+    def draws(self, x: Input, input_id: str = "", *, recorded: Seed | None = None) -> Draws:
+        """The addressed draws at one input, after the checks of the input and the model.
+
+        ``recorded`` is the seed of a run that these draws continue, if there is one.
+        """
         x = require_input(x, working_device(self.device, self.model, x))
         require_ready(self.model, x.device)
         self.noise.check(tuple(x.shape))
         kind = x.shape, x.dtype, x.device
         if kind not in self._probes:
             self._probes[kind] = probe(self.model, self.noise, x, self.batch_size)
-        return Draws(self.model, self.noise, x, self._probes[kind], seed=self.seed, input_id=str(input_id))
+        seed = seed_of_run(self._seed, recorded)
+        return Draws(
+            self.model, self.noise, x, self._probes[kind], seed=seed.value, seed_given=seed.given,
+            input_id=str(input_id),
+        )  # fmt: skip
 
     def votes(
         self,
@@ -119,7 +136,8 @@ class Smooth:
             Also record the counts after that many draws (`Votes.at`).
         checkpoint : path, optional
             A file to resume from and to save to, every ``checkpoint_every`` seconds. It stays when the run
-            is done (calling again then returns at once): delete it once the votes are saved.
+            is done (calling again then returns at once): delete it once the votes are saved. A run that resumes
+            takes the seed of the file; another seed, input or model is refused.
         progress : bool or function, optional
             Whether to show a progress bar; by default on a terminal only. A function is called with each number
             of draws done, and no bar is shown.
@@ -131,7 +149,7 @@ class Smooth:
         prefixes = sorted({require_integer("a prefix", m) for m in prefixes} - {n})
         if prefixes and prefixes[-1] > n:
             raise InputError(f"prefixes must not exceed n={n}, but got {prefixes[-1]}")
-        draws = self.draws(x, input_id)
+        draws = self.draws(x, input_id, recorded=recorded_seed(checkpoint))
         mask = None if mask is None else require_mask(mask, draws.components)
         tested = None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest()
         run = {"mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes}
@@ -160,18 +178,24 @@ class Smooth:
         """SegCertify: `votes`, then `segcertify.certify_votes` [Fischer2021, Alg. 2].
 
         An n that could certify nothing is refused before sampling. ``save_votes``
-        also writes the votes to a file. Other arguments are those of the two.
+        also writes the votes to a file. If it holds votes of the same input, model,
+        noise, n, n0 and mask, and no other seed is given, their seed is taken again:
+        asking again gives the same certificate. Other arguments are those of the two.
         """
         tau = require_probability("tau", tau, low=0.5, closed=True)
         alpha = require_probability("alpha", alpha)
         chosen = procedure(correction, k=k, b=b)
-        draws = self.draws(x, input_id)
+        recorded = recorded_seed(checkpoint)
+        draws = self.draws(x, input_id, recorded=recorded)
         self.noise.radius(tau, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
         tested = np.ones(draws.components, bool) if mask is None else require_mask(mask, draws.components)
         require_certifiable(int(tested.sum()), tau, alpha, chosen, require_integer("n", n))
         if save_votes is not None:
             require_writable(save_votes)
-        votes = self.votes(draws.x, n=n, n0=n0, input_id=input_id, mask=mask, checkpoint=checkpoint, progress=progress)
+        recorded = recorded or _seed_of_votes(save_votes, draws, n=n, n0=n0, mask=mask)
+        once = copy.copy(self)  # with one seed for all of this call
+        once._seed = seed_of_run(self._seed, recorded or Seed(draws.seed, draws.seed_given))
+        votes = once.votes(draws.x, n=n, n0=n0, input_id=input_id, mask=mask, checkpoint=checkpoint, progress=progress)
         if save_votes is not None:
             votes.save(save_votes)
         return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
@@ -218,8 +242,21 @@ class Smooth:
             return last(agreement(batches, wanted, draws.zeros())).cpu().numpy()
 
 
+def _seed_of_votes(path: Path | None, draws: Draws, *, n: int, n0: int, mask: BoolArray | None) -> Seed | None:
+    """The seed of a file of votes, if these are what would be sampled now; None if there are none, or others."""
+    if path is None or not os.path.isfile(path):
+        return None
+    try:
+        votes = Votes.load(path)
+        now = draws.record(votes.candidate, votes.agree, n=votes.n, n0=n0)
+        votes.require_same_run(replace(now, seed=votes.seed, mask=mask))
+    except InputError:
+        return None
+    return None if votes.seed is None or votes.draws != ((0, n),) else Seed(votes.seed, votes.seed_given)
+
+
 def sample(
-    model: Segmenter, x: Input, *, noise: Noise, n: int = 100, n0: int = 10, seed: int = 0,
+    model: Segmenter, x: Input, *, noise: Noise, n: int = 100, n0: int = 10, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, input_id: str = "",
     mask: BoolArray | None = None, first: int = 0, prefixes: Sequence[int] = (), checkpoint: Path | None = None,
     checkpoint_every: float = 10.0, progress: bool | Advance | None = None,
@@ -233,7 +270,7 @@ def sample(
 
 def certify(
     model: Segmenter, x: Input, *, sigma: float | None = None, noise: Noise | None = None, tau: float = 0.75,
-    n: int = 100, n0: int = 10, alpha: float = 0.001, seed: int = 0, correction: str | Correction = "holm",
+    n: int = 100, n0: int = 10, alpha: float = 0.001, seed: int | None = None, correction: str | Correction = "holm",
     k: int | None = None, b: int | None = None, norm: str | None = None, batch_size: int | None = None,
     device: str | torch.device | None = None, input_id: str = "", mask: BoolArray | None = None,
     checkpoint: Path | None = None, save_votes: Path | None = None, progress: bool | Advance | None = None,

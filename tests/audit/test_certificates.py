@@ -21,7 +21,7 @@ pytestmark = pytest.mark.statistical
 N = 12
 THRESHOLDS = torch.linspace(-0.3, 0.3, N).double()
 X = torch.zeros(N).double()
-QUICK = {"n": 400, "steps": 10}
+QUICK = {"n": 400, "steps": 10, "seed": 0}
 
 
 def half_spaces(batch):
@@ -62,7 +62,7 @@ every = pytest.mark.parametrize("case", CASES)
 
 def certified(case, **settings):
     model, x, noise, norm = CASES[case]
-    return sc.certify(model, x, noise=noise, norm=norm, tau=0.65, n=500, **settings)
+    return sc.certify(model, x, noise=noise, norm=norm, tau=0.65, n=500, seed=0, **settings)
 
 
 @every
@@ -82,7 +82,7 @@ def test_a_planted_radius_three_times_too_large_is_caught(case):
     """Ten times for l-inf, whose radius is far from tight on half-spaces along one entry: thrice is still true."""
     model, x, _, _ = CASES[case]
     wrong = overstated(certified(case), 10 if case == "gaussian, linf" else 3)
-    finding = audit_certificate(model, x, wrong, n=2000, steps=10)
+    finding = audit_certificate(model, x, wrong, n=2000, steps=10, seed=0)
     assert finding.refuted, finding.verdict
     assert not finding.perturbed[0].violated.any()  # at x itself the labels are right
     assert "refuted" in finding.verdict
@@ -93,9 +93,9 @@ def test_a_double_array_and_a_network_of_another_precision(weights):
     torch.manual_seed(0)
     network = torch.nn.Conv2d(3, 3, 3, padding=1).eval().to(weights)
     x = np.random.default_rng(0).random((3, 8, 8))
-    certificate = sc.certify(network, x, sigma=0.02, tau=0.6, n=100)
+    certificate = sc.certify(network, x, sigma=0.02, tau=0.6, n=100, seed=0)
     assert certificate.certified > 20
-    finding = audit_certificate(network, x, certificate, n=100, steps=3)
+    finding = audit_certificate(network, x, certificate, n=100, steps=3, seed=0)
     assert len(finding.perturbed) == 8
     assert not finding.refuted, finding.verdict
 
@@ -105,8 +105,8 @@ def test_an_array_and_a_network_on_cuda():
     torch.manual_seed(0)
     network = torch.nn.Conv2d(3, 3, 3, padding=1).eval().cuda()
     x = np.random.default_rng(0).random((3, 8, 8), np.float32)
-    certificate = sc.certify(network, x, sigma=0.02, tau=0.6, n=100)
-    finding = audit_certificate(network, x, certificate, n=100, steps=3)
+    certificate = sc.certify(network, x, sigma=0.02, tau=0.6, n=100, seed=0)
+    finding = audit_certificate(network, x, certificate, n=100, steps=3, seed=0)
     assert not finding.refuted, finding.verdict
     assert {each.x.device.type for each in finding.perturbed} == {"cpu"}
 
@@ -136,11 +136,11 @@ def test_labels_planted_from_shared_noise_are_caught(monkeypatch):
     monkeypatch.setattr(Draws, "_verify", lambda *arguments: None)
     pairs = []
     for i in range(6):
-        votes = sc.sample(model, X, noise=Repeating(5.0), n=100, n0=10, batch_size=110, input_id=str(i))
+        votes = sc.sample(model, X, noise=Repeating(5.0), n=100, n0=10, batch_size=110, input_id=str(i), seed=0)
         unsound = sc.certify_votes(votes, tau=0.75, alpha=0.001)
         pairs.append((X, replace(unsound, noise=sc.Gaussian(5.0))))
     assert sum(certificate.certified for _, certificate in pairs) > 20
-    audit = audit_many(model, pairs, n=3000, steps=0)
+    audit = audit_many(model, pairs, n=3000, steps=0, seed=0)
     assert audit.refuted >= 4
     assert audit.p_value < 1e-9
     assert f"{audit.refuted} of 6 inputs have a violation" in audit.verdict
@@ -212,7 +212,7 @@ def test_no_draw_serves_two_inputs_or_an_attack(monkeypatch):
     monkeypatch.setattr("segcertify.sampling.draws.DrawStream", Addressed)
     for module in ("attacks.gradient_ascent", "attacks.loss_and_gradient", "audit.certificates"):
         monkeypatch.setattr(f"segcertify.{module}.DrawStream", Searched)
-    finding = audit_certificate(half_spaces, X, certificate, n=100, steps=2, batch_size=1)
+    finding = audit_certificate(half_spaces, X, certificate, n=100, steps=2, batch_size=1, seed=0)
     assert len(tested) == len(set(tested)) == 100 * len(finding.perturbed)
     assert searched
     assert not set(tested) & set(searched)
@@ -224,7 +224,7 @@ def test_k_errors_are_allowed_to_a_k_fwer_certificate():
     claimed = np.flatnonzero(wrong >= 0)
     for count in (2, 3):
         wrong[claimed[:count]] = 1 - certificate.labels[claimed[:count]]
-        finding = audit_certificate(half_spaces, X, replace(certificate, labels=wrong.copy()), steps=0, n=400)
+        finding = audit_certificate(half_spaces, X, replace(certificate, labels=wrong.copy()), steps=0, n=400, seed=0)
         assert int(finding.violated.sum()) == count
         assert finding.refuted == (count >= 3)
 
@@ -233,27 +233,27 @@ def test_nothing_certified_and_radius_zero():
     nothing = sc.certify_votes(
         sc.Votes(np.ones(N, int), np.full(N, 30), n=100, n0=10, noise=sc.Gaussian(0.25)), tau=0.75, alpha=0.001
     )
-    finding = audit_certificate(half_spaces, X, nothing)
+    finding = audit_certificate(half_spaces, X, nothing, seed=0)
     assert not finding.refuted
     assert "nothing to refute" in finding.verdict
-    still = sc.certify(half_spaces, X, sigma=0.25, tau=0.5, n=500)
+    still = sc.certify(half_spaces, X, sigma=0.25, tau=0.5, n=500, seed=0)
     assert [each.name for each in audit_certificate(half_spaces, X, still, **QUICK).perturbed] == ["x itself"]
 
 
 def test_bad_input():
     certificate = certified("gaussian")
     with pytest.raises(sc.InputError, match=r"n=10 draws can refute nothing at level=1e-06 .* use n >= \d+"):
-        audit_certificate(half_spaces, X, certificate, n=10)
+        audit_certificate(half_spaces, X, certificate, n=10, seed=0)
     with pytest.raises(sc.InputError, match="which allows violations on any one input"):
-        audit_certificate(half_spaces, X, certified("gaussian", correction="bh"))
+        audit_certificate(half_spaces, X, certified("gaussian", correction="bh"), seed=0)
     with pytest.raises(sc.InputError, match=r"components \(12,\), but the model has \(11,\)"):
-        audit_certificate(lambda batch: half_spaces(batch)[:, :, :11], X, certificate)
+        audit_certificate(lambda batch: half_spaces(batch)[:, :, :11], X, certificate, seed=0)
     with pytest.raises(sc.InputError, match="give every input an input_id of its own"):
-        audit_many(half_spaces, [(X, certificate), (X, certificate)])
+        audit_many(half_spaces, [(X, certificate), (X, certificate)], seed=0)
     with pytest.raises(sc.InputError, match="draws must be an integer not less than 1"):
-        audit_certificate(half_spaces, X, certificate, draws=0, steps=0)
+        audit_certificate(half_spaces, X, certificate, draws=0, steps=0, seed=0)
     with pytest.raises(sc.InputError, match=r"needs logits, .* For an audit without attacks use steps=0"):
-        audit_certificate(lambda batch: half_spaces(batch).argmax(1), X, certificate)
+        audit_certificate(lambda batch: half_spaces(batch).argmax(1), X, certificate, seed=0)
     with pytest.raises(sc.InputError, match="at least one finding"):
         Audit(())
 

@@ -36,13 +36,13 @@ def data(tmp_path):
 
 @pytest.fixture
 def run(tmp_path, data):
-    sc.evaluate(bright, data, out=tmp_path / "run", settings=SETTINGS, save_votes=True)
+    sc.evaluate(bright, data, out=tmp_path / "run", settings=SETTINGS, save_votes=True, seed=0)
     return tmp_path / "run"
 
 
 def test_a_true_run_passes(run, data):
     for setting in (None, SETTINGS[1]):
-        audit = audit_run(bright, data, run, setting=setting, n=300, steps=4)
+        audit = audit_run(bright, data, run, setting=setting, n=300, steps=4, seed=0)
         assert len(audit.findings) == 3
         assert min(finding.certificate.certified for finding in audit.findings) > 20
         assert (audit.refuted, audit.p_value) == (0, 1.0), audit.verdict
@@ -54,7 +54,7 @@ def test_wrong_votes_are_caught(run, data):
     for path in sorted((run / "votes").iterdir())[:2]:
         votes = sc.Votes.load(path)
         replace(votes, agree=np.full_like(votes.agree, votes.n), earlier={}).save(path)
-    audit = audit_run(bright, data, run, n=2000, steps=10)
+    audit = audit_run(bright, data, run, n=2000, steps=10, seed=0)
     assert audit.refuted == 2
     assert audit.p_value == pytest.approx(3 * 0.001001**2, rel=1e-2)
     assert "2 of 3 inputs have a violation" in audit.verdict
@@ -62,30 +62,30 @@ def test_wrong_votes_are_caught(run, data):
 
 def test_what_is_not_there_is_refused(run, data, tmp_path):
     with pytest.raises(sc.InputError, match="the run has no setting"):
-        audit_run(bright, data, run, setting=Setting(0.5, 100, 0.75))
+        audit_run(bright, data, run, setting=Setting(0.5, 100, 0.75), seed=0)
     with pytest.raises(sc.InputError, match="the run has no correction 'bonferroni', only holm"):
-        audit_run(bright, data, run, correction="bonferroni")
+        audit_run(bright, data, run, correction="bonferroni", seed=0)
     next(iter((run / "votes").iterdir())).unlink()
     with pytest.raises(sc.InputError, match="no votes of 1 of 3 scenes"):
-        audit_run(bright, data, run)
+        audit_run(bright, data, run, seed=0)
     with pytest.raises(sc.InputError, match=r"it has no config\.json"):
-        audit_run(bright, data, tmp_path)
+        audit_run(bright, data, tmp_path, seed=0)
 
 
 def test_other_inputs_are_refused(run, data, tmp_path):
     Image.new("RGB", (16, 8)).save(tmp_path / "pets" / "images" / "a.jpg")
     with pytest.raises(sc.InputError, match="scene 'a' is not the input"):
-        audit_run(bright, load(f"pets:{tmp_path / 'pets'}"), run, n=300, steps=2)
+        audit_run(bright, load(f"pets:{tmp_path / 'pets'}"), run, n=300, steps=2, seed=0)
 
 
 def test_another_network_is_refused(data, tmp_path):
     torch.manual_seed(0)
     network = torch.nn.Conv2d(3, 3, 1).eval()
-    settings = {"settings": SETTINGS[:1], "corrections": ["bh", "holm"], "save_votes": True}
+    settings = {"settings": SETTINGS[:1], "corrections": ["bh", "holm"], "save_votes": True, "seed": 0}
     sc.evaluate(network, data, out=tmp_path / "network", **settings)
-    audit = audit_run(network, data, tmp_path / "network", correction="holm", n=300, steps=2)
+    audit = audit_run(network, data, tmp_path / "network", correction="holm", n=300, steps=2, seed=0)
     assert audit.refuted == 0, audit.verdict
     with torch.no_grad():
         network.bias[0] += 1e-3
     with pytest.raises(sc.InputError, match=r"the model is not the one that .*network certified \(Conv2d\)"):
-        audit_run(network, data, tmp_path / "network", correction="holm")
+        audit_run(network, data, tmp_path / "network", correction="holm", seed=0)

@@ -6,6 +6,8 @@ from PIL import Image
 
 import segcertify as sc
 
+pytestmark = pytest.mark.fresh_seed
+
 MODELS = """
 import torch
 
@@ -71,7 +73,7 @@ def test_the_command(files, segcertify, attack):
     assert "Attacks within l2 norm 0.1686" in shown
     assert "No certified pixel of the smoothed model moved, under any of the three attacks." in shown
     out = files / "attacked" / "photo"
-    assert {file.name for file in out.iterdir()} == {"attacked.png", "certificate.safetensors"}
+    assert {file.name for file in out.iterdir()} == {"attacked.png", "certificate.safetensors", "votes.safetensors"}
     assert sc.Certificate.load(out / "certificate.safetensors").labels.shape == (16, 24)
     arguments = ["audit", out / "certificate.safetensors", "--model", "python:models:steep", "--input", "photo.png"]
     assert "No violation" in segcertify(*arguments, "--short-side", "16", "--n", "100", "--steps", "2").out

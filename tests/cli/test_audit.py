@@ -8,6 +8,8 @@ from PIL import Image
 
 import segcertify as sc
 
+pytestmark = pytest.mark.fresh_seed
+
 MODEL = """
 import torch
 

@@ -15,6 +15,8 @@ from segcertify import InputError
 from segcertify.cli.certify import certify
 from segcertify.models import card_of, load
 
+pytestmark = pytest.mark.fresh_seed
+
 MODEL = """
 import torch
 
@@ -54,6 +56,25 @@ def test_certify_an_image(files, segcertify):
     assert again.labels.tolist() == certificate.labels.tolist()
     with Image.open(out / "certified.png") as picture:
         assert picture.size[0] > 1000
+
+
+def test_the_same_command_gives_the_same_certificate(files, segcertify):
+    """Without --seed too: it is not another roll of the dice. Another model or claim draws a new seed."""
+    command, path = ["certify", "photo.png", *BRIGHT, "--sigma", 0.1], files / "certified" / "photo"
+    shown = segcertify(*command)
+    votes = (path / "votes.safetensors").read_bytes()
+    certificate = sc.Certificate.load(path / "certificate.safetensors")
+    assert f"{hex(certificate.seed)} (drawn anew)" in shown.text
+    assert "before the seed was chosen" not in shown.text
+    segcertify(*command)
+    assert sc.Certificate.load(path / "certificate.safetensors").labels.tolist() == certificate.labels.tolist()
+    assert (path / "votes.safetensors").read_bytes() == votes
+    given = segcertify(*command, "--seed", hex(certificate.seed), "--out", "given", "--json").json
+    assert (given["seed"], given["certified"]) == (certificate.seed, certificate.certified)
+    assert given["seed_given"]
+    assert given["claim"].endswith("This assumes that input and model were fixed before the seed was chosen.")
+    again = segcertify(*command, "--n", 120, "--json").json
+    assert (again["seed"] != certificate.seed, again["seed_given"]) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +180,7 @@ def facts(page):
 
 def test_a_labelled_cloud(models, chair, capsys):
     """Noise on x, y, z; the claim says so; both pictures have the parts' names, and the ground truth."""
-    certify(write(models / "seat.txt", chair, NAMES), SHAPES, 0.05, n=60, n0=2)
+    certify(write(models / "seat.txt", chair, NAMES), SHAPES, 0.05, n=60, n0=2, seed=0)
     out, shown = models / "certified" / "seat", " ".join(capsys.readouterr().out.split())
     assert sorted(file.name for file in out.iterdir()) == [
         "certificate.safetensors", "certified.html", "certified.png", "votes.safetensors",
@@ -203,7 +224,7 @@ def test_where_noise_goes(models, chair, monkeypatch, case):
 def test_the_bundled_model(models, chair):
     """The real network, once: what it certifies are parts of chairs, and mostly right."""
     path = write(models / "a.npy", chair[:512], NAMES)
-    certify(path, "parts?category=chair&runs=1", 0.1, tau=0.6, n=18, n0=1, alpha=0.1)
+    certify(path, "parts?category=chair&runs=1", 0.1, tau=0.6, n=18, n0=1, alpha=0.1, seed=0)
     certificate = sc.Certificate.load(models / "certified" / "a" / "certificate.safetensors")
     certified = ~certificate.abstained
     assert certified.mean() > 0.5
@@ -218,7 +239,7 @@ def test_an_image_has_the_cards_names_and_colours(models, monkeypatch):
     Image.fromarray(np.full((32, 48), 1, np.uint8)).save(models / "truth.png")
     figures = []
     monkeypatch.setattr("segcertify.figures.image.save_figure", lambda figure, path: figures.append(figure))
-    certify(models / "photo.png", "pets", 0.25, tau=0.6, n=40, n0=2, alpha=0.1, label=models / "truth.png")
+    certify(models / "photo.png", "pets", 0.25, tau=0.6, n=40, n0=2, alpha=0.1, label=models / "truth.png", seed=0)
     card = card_of(load("pets"))
     named = [text.get_text() for text in figures[0].legends[0].get_texts()]
     assert set(named) <= set(card.classes)
@@ -227,7 +248,7 @@ def test_an_image_has_the_cards_names_and_colours(models, monkeypatch):
         assert labels.getpalette()[: 3 * len(card.colours)] == [part for colour in card.colours for part in colour]
     Image.fromarray(np.full((32, 48), 7, np.uint8)).save(models / "truth.png")
     with pytest.raises(InputError, match=r"truth.png, pixel \(0, 0\), holds the value 7, which is neither a class"):
-        certify(models / "photo.png", "pets", 0.25, label=models / "truth.png")
+        certify(models / "photo.png", "pets", 0.25, label=models / "truth.png", seed=0)
 
 
 @pytest.mark.parametrize(

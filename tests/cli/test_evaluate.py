@@ -15,6 +15,8 @@ import trees
 import segcertify as sc
 from segcertify.evaluation import Setting
 
+pytestmark = pytest.mark.fresh_seed
+
 SETTINGS = [Setting(0.1, 60, 0.75), Setting(0.1, 120, 0.9), Setting(0.3, 60, 0.75), Setting(0.3, 60, 0.95)]
 MODULE = """
 import os, time
@@ -151,6 +153,7 @@ def test_killed_three_times_gives_the_same_records(pets, tmp_path):
     """kill -9 through the command line, at three moments; the records equal those of one run, but for times."""
     (tmp_path / "my_model.py").write_text(MODULE)
     arguments = ["evaluate", "--model", "python:my_model:brightness", "--data", f"pets:{pets}", "--batch-size", "5"]
+    arguments += ["--seed", "0"]  # other processes know no marker
     for setting in SETTINGS:
         arguments += ["--setting", f"sigma={setting.sigma},n={setting.n},tau={setting.tau}"]
     command = [sys.executable, "-c", "from segcertify.cli import main; main()", *arguments, "--votes"]
@@ -189,3 +192,19 @@ def test_images_are_resized(evaluate, segcertify, folder):
     audit = ["audit", "run", "--model", "python:linear_model:make", "--data", "pets:pets", "--n", 200, "--steps", 0]
     assert "0 of 2 inputs have a violation" in segcertify(*audit, "--short-side", 6).text
     assert "is not the input that run certified" in segcertify(*audit, code=2).err
+
+
+def test_a_resumed_run_takes_the_recorded_seed(evaluate, folder):
+    """Without --seed the run draws one, which config.json keeps; --seed takes it too, and refuses others."""
+    first = evaluate(*ONE, "--votes").out
+    stored = json.loads((folder / "run" / "config.json").read_text())
+    assert (stored["seed"] >= 2**64, stored["seed_given"]) == (True, False)
+    votes = sc.Votes.load(next((folder / "run" / "votes").iterdir()))
+    assert (votes.seed, votes.seed_given) == (stored["seed"], False)
+    assert evaluate(*ONE, "--votes").out == first
+    assert evaluate(*ONE, "--votes", "--seed", hex(stored["seed"])).out == first
+    assert "its seed is" in evaluate(*ONE, "--votes", "--seed", 3, code=2).err
+    evaluate(*ONE, "--votes", "--seed", stored["seed"], "--out", "again")
+    first, again = (evaluated.without_times(folder / name / "records.jsonl") for name in ("run", "again"))
+    assert again == first
+    assert json.loads((folder / "again" / "config.json").read_text())["seed_given"]

@@ -1,9 +1,10 @@
 """Settings: how claims are written."""
 
 import pytest
+import typer
 
 import segcertify as sc
-from segcertify.cli.options import claim_of, claims_of
+from segcertify.cli.options import claim_of, claims_of, seed_number
 from segcertify.records import Setting
 
 CLAIM = Setting(0.25, 100, 0.75)
@@ -43,3 +44,13 @@ def test_one_claim_or_several():
         claims_of(several, sigma=None, n=100, tau=None)
     with pytest.raises(sc.InputError, match=r"name a claim with --sigma 0.25 --n 100 --tau 0.75"):
         claims_of(None, sigma=None, n=100, tau=None)
+
+
+def test_seeds_are_decimal_or_hexadecimal():
+    assert [seed_number(text) for text in ("7", "0x1f", str(2**127 + 1), hex(2**127 + 1))] == [7, 31, *[2**127 + 1] * 2]
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "seven", ""])
+def test_bad_seeds(text):
+    with pytest.raises(typer.BadParameter, match="a seed is a whole number from 0 on"):
+        seed_number(text)

@@ -63,7 +63,7 @@ def images():
 def test_scenes_of_another_domain_than_their_data_set_are_refused(tmp_path):
     cloud = Scene("a", np.zeros((5, 6), np.float32), np.zeros(5, int), np.ones(5, bool))
     with pytest.raises(sc.InputError, match=r"domain cloud, but the data set says image.* set domain = CLOUD"):
-        evaluate(mean_model, scenes(Given, cloud), out=tmp_path / "run", settings=[SETTING])
+        evaluate(mean_model, scenes(Given, cloud), out=tmp_path / "run", settings=[SETTING], seed=0)
     assert not (tmp_path / "run").exists()
 
 
@@ -98,7 +98,7 @@ def attacked(tmp_path_factory):
 @pytest.mark.parametrize("loss", ["cross-entropy", "segpgd", "cospgd"])
 def test_the_base_models_accuracy_is_the_one_known(tmp_path, loss):
     records = evaluate(
-        mean_model, images(), out=tmp_path, settings=[], attack=AttackSettings(loss, RADII[::-1], steps=20)
+        mean_model, images(), out=tmp_path, settings=[], attack=AttackSettings(loss, RADII[::-1], steps=20), seed=0
     ).records
     assert [record.kind for record in records] == ["base", "attacked", "attacked", "attacked"] * 3
     assert right_by_radius(records) == {radius: 3 * RIGHT[radius] for radius in RADII}
@@ -127,7 +127,7 @@ def test_what_is_certified_is_not_above_what_attacks_left(attacked):
 def test_default_radii(tmp_path):
     settings = [SETTING, Setting(0.5, 60, 0.75), Setting(0.5, 60, 0.5)]  # at tau = 1/2 nothing is certified
     out = tmp_path / "run"
-    evaluate(mean_model, images().limit(1), out=out, settings=settings, attack=AttackSettings(steps=1))
+    evaluate(mean_model, images().limit(1), out=out, settings=settings, attack=AttackSettings(steps=1), seed=0)
     stored = json.loads((out / "config.json").read_text())["attack"]
     larger = sc.Gaussian(0.5).radius(0.75)
     assert stored == asdict(AttackSettings(steps=1)) | {"radii": [PROVED, larger, 2 * larger, 4 * larger]}
@@ -140,7 +140,9 @@ def test_an_input_found_within_a_smaller_radius_counts_at_larger_ones(tmp_path, 
         return SimpleNamespace(x=x - (threat.radius == 0.6) * 0.6 / 6)
 
     monkeypatch.setattr(GradientAscent, "__call__", lazy)
-    run = evaluate(mean_model, images(), out=tmp_path, settings=[], attack=AttackSettings(radii=(0.6, 1.0, 2.0)))
+    run = evaluate(
+        mean_model, images(), out=tmp_path, settings=[], attack=AttackSettings(radii=(0.6, 1.0, 2.0)), seed=0
+    )
     assert right_by_radius(run.records) == {0.6: 18, 1.0: 18, 2.0: 18}
 
 
@@ -155,7 +157,7 @@ def test_a_clouds_normals_are_left_alone_and_its_coordinates_have_no_box(tmp_pat
         return torch.stack([-score, score], 1)
 
     data = scenes(GivenClouds, Scene("a", x, TARGET.flatten(), VALID.flatten()))
-    run = evaluate(model, data, out=tmp_path, settings=[], attack=AttackSettings(radii=RADII, steps=20))
+    run = evaluate(model, data, out=tmp_path, settings=[], attack=AttackSettings(radii=RADII, steps=20), seed=0)
     assert right_by_radius(run.records) == {radius: RIGHT[radius] for radius in RADII}
 
 
@@ -170,7 +172,7 @@ def test_rotations_turn_the_points_that_are_near_enough(tmp_path, noise):
 
     data = scenes(GivenClouds, Scene("a", x, np.ones(12, int), np.ones(12, bool)))
     attacker = AttackSettings(radii=(0.25, 0.55, 0.95), steps=20, restarts=2)
-    run = evaluate(model, data, out=tmp_path / "run", settings=[], noise=noise, attack=attacker)
+    run = evaluate(model, data, out=tmp_path / "run", settings=[], noise=noise, attack=attacker, seed=0)
     assert right_by_radius(run.records) == {0.25: 10, 0.55: 7, 0.95: 3}
 
 
@@ -198,7 +200,7 @@ def test_other_attacks_are_refused_and_older_runs_go_on(tmp_path):
     data = images().limit(1)
 
     def run(out, attack):
-        return evaluate(mean_model, data, out=tmp_path / out, settings=[SETTING], attack=attack)
+        return evaluate(mean_model, data, out=tmp_path / out, settings=[SETTING], attack=attack, seed=0)
 
     first = run("attacked", attacker)
     assert run("attacked", attacker) == first
@@ -247,7 +249,7 @@ class OddNoise(sc.Gaussian):
     ],
 )
 def test_what_cannot_be_attacked_is_refused_before_the_folder_is_made(tmp_path, arguments, message):
-    arguments = {"model": mean_model, "settings": [], "attack": AttackSettings()} | arguments
+    arguments = {"model": mean_model, "settings": [], "attack": AttackSettings(), "seed": 0} | arguments
     with pytest.raises(sc.InputError, match=message):
         evaluate(arguments.pop("model"), images(), out=tmp_path / "run", **arguments)
     assert not (tmp_path / "run").exists()
@@ -256,7 +258,15 @@ def test_what_cannot_be_attacked_is_refused_before_the_folder_is_made(tmp_path, 
 def test_no_rotation_is_beyond_pi(tmp_path):
     data = scenes(GivenClouds, Scene("a", np.ones((12, 3), np.float32), np.ones(12, int), np.ones(12, bool)))
     with pytest.raises(sc.InputError, match="no rotation is farther than pi, but the radius is 4"):
-        evaluate(mean_model, data, out=tmp_path, settings=[], noise="rotation", attack=AttackSettings(radii=(1.0, 4.0)))
+        evaluate(
+            mean_model,
+            data,
+            out=tmp_path,
+            settings=[],
+            noise="rotation",
+            attack=AttackSettings(radii=(1.0, 4.0)),
+            seed=0,
+        )
 
 
 def test_the_table(attacked):

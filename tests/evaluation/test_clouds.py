@@ -62,7 +62,7 @@ def test_records_are_what_single_calls_give(shapes, tmp_path):
 
 def test_images_have_no_category(tmp_path):
     scenes = load(f"pets:{trees.pets(tmp_path / 'pets', count=1)}")
-    records = evaluate(lambda batch: batch, scenes, out=tmp_path / "run", settings=SETTINGS[:1]).records
+    records = evaluate(lambda batch: batch, scenes, out=tmp_path / "run", settings=SETTINGS[:1], seed=0).records
     assert {r.category for r in records} == {None}
     assert "category" not in (tmp_path / "run" / "records.jsonl").read_text()
     assert Run.load(tmp_path / "run").category_table() is None
@@ -88,9 +88,11 @@ def laplace(sigma):
 def test_other_noises(shapes, tmp_path, noise, expected):
     scenes = shapes.limit(1)
     settings = [Setting(0.1, 100, 0.8)]
-    run = evaluate(Parts(), scenes, out=tmp_path / "run", settings=settings, noise=noise, corrections=["bonferroni"])
+    run = evaluate(
+        Parts(), scenes, out=tmp_path / "run", settings=settings, noise=noise, corrections=["bonferroni"], seed=0
+    )
     records = run.records
-    votes = sc.sample(Parts("Airplane"), scenes[0].x, noise=expected, n=100, input_id=scenes[0].id)
+    votes = sc.sample(Parts("Airplane"), scenes[0].x, noise=expected, n=100, input_id=scenes[0].id, seed=0)
     certificate = sc.certify_votes(votes, tau=0.8, alpha=0.001, correction="bonferroni")
     assert records[-1].radius == certificate.radius == expected.radius(0.8)
     assert records[-1].abstained == certificate.abstained.sum() < 64
@@ -100,7 +102,7 @@ def test_other_noises(shapes, tmp_path, noise, expected):
         assert curve.certified(certificate.radius) == pytest.approx(run.rows[-1].accuracy)
     assert len(run.curves()) == 1
     with pytest.raises(sc.InputError, match="its noise is"):
-        evaluate(Parts(), scenes, out=tmp_path / "run", settings=settings, corrections=["bonferroni"])
+        evaluate(Parts(), scenes, out=tmp_path / "run", settings=settings, corrections=["bonferroni"], seed=0)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +114,12 @@ def test_other_noises(shapes, tmp_path, noise, expected):
 )
 def test_bad_noises_are_refused_before_the_folder_is_made(shapes, tmp_path, noise, sigma, message):
     with pytest.raises(sc.InputError, match=message):
-        evaluate(Parts(), shapes, out=tmp_path / "run", settings=[(sigma, 60, 0.75)], noise=noise)
+        evaluate(Parts(), shapes, out=tmp_path / "run", settings=[(sigma, 60, 0.75)], noise=noise, seed=0)
     assert not (tmp_path / "run").exists()
 
 
 def test_pictures_and_pages_of_clouds(shapes, tmp_path):
-    evaluate(Parts(), shapes.limit(1), out=tmp_path / "run", settings=SETTINGS[:1], save_pictures=True)
+    evaluate(Parts(), shapes.limit(1), out=tmp_path / "run", settings=SETTINGS[:1], save_pictures=True, seed=0)
     page, picture = sorted((tmp_path / "run" / "certified").iterdir())
     assert page.name == "Airplane_2a-sigma0.1-n60-tau0.75-holm.html"
     assert "Airplane wing" in page.read_text()
@@ -126,7 +128,7 @@ def test_pictures_and_pages_of_clouds(shapes, tmp_path):
 
 
 def test_reports_by_category_and_part(shapes, tmp_path):
-    records = evaluate(Parts(), shapes, out=tmp_path / "run", settings=SETTINGS).records
+    records = evaluate(Parts(), shapes, out=tmp_path / "run", settings=SETTINGS, seed=0).records
     run = Run.load(tmp_path / "run")
     matrices = [metrics.from_plain(r.confusion) for r in records if r.sigma == 0.1 and r.kind == "certified"]
     ious = [
@@ -155,7 +157,7 @@ def test_reports_by_category_and_part(shapes, tmp_path):
 
 def test_a_model_that_refuses_the_clouds_claims_no_folder(tmp_path):
     model = sc.models.load("parts?runs=1")
-    settings = {"out": tmp_path / "run", "settings": [], "progress": False}
+    settings = {"out": tmp_path / "run", "settings": [], "progress": False, "seed": 0}
     with pytest.raises(sc.InputError, match="takes clouds"):
         evaluate(model, sc.data.load("shapes:?count=1"), **settings)
     assert not (tmp_path / "run").exists()

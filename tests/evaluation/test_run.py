@@ -65,13 +65,13 @@ def test_records_are_what_single_calls_give(pets, tmp_path):
 
 
 def test_an_n_that_certifies_nothing_is_recorded_as_full_abstention(pets, tmp_path):
-    run = evaluate(brightness, load(f"pets:{pets}").limit(1), out=tmp_path / "run", settings=[(0.1, 60, 0.95)])
+    run = evaluate(brightness, load(f"pets:{pets}").limit(1), out=tmp_path / "run", settings=[(0.1, 60, 0.95)], seed=0)
     [record] = [r for r in run.records if r.kind == "certified"]
     assert record.abstained == record.components
 
 
 def test_summary_and_curves(pets, tmp_path):
-    settings = {"settings": SETTINGS, "corrections": ("bonferroni",)}
+    settings = {"settings": SETTINGS, "corrections": ("bonferroni",), "seed": 0}
     run = evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", **settings)
     assert run == Run.load(tmp_path / "run")
     assert repr(run).startswith("Run(function on pets/trainval: 5 scenes at (sigma=0.1, n=60, tau=0.75), (sigma=0.1,")
@@ -194,7 +194,7 @@ def test_a_model_of_other_classes_is_refused_before_anything_is_written(pets, tm
     with pytest.raises(
         sc.InputError, match=r"the model labels sky, building.*but pets.* has the classes background, cat"
     ):
-        evaluate(sc.models.load("camvid"), load(f"pets:{pets}"), out=tmp_path / "r", settings=SETTINGS)
+        evaluate(sc.models.load("camvid"), load(f"pets:{pets}"), out=tmp_path / "r", settings=SETTINGS, seed=0)
     assert not (tmp_path / "r").exists()
 
 
@@ -206,9 +206,9 @@ def test_a_second_run_resumes_and_other_settings_are_refused(pets, tmp_path):
         calls.append(1)
         return brightness(batch)
 
-    first = evaluate(counting, data, out=out, settings=SETTINGS, name="m")
+    first = evaluate(counting, data, out=out, settings=SETTINGS, name="m", seed=0)
     done = len(calls)
-    assert evaluate(counting, data, out=out, settings=SETTINGS, name="m") == first
+    assert evaluate(counting, data, out=out, settings=SETTINGS, name="m", seed=0) == first
     assert len(calls) == done  # nothing ran again
     for changes, name in [
         ({"settings": SETTINGS[:1]}, "settings"),
@@ -219,12 +219,12 @@ def test_a_second_run_resumes_and_other_settings_are_refused(pets, tmp_path):
         ({"name": "other"}, "model"),
         ({"precision": "bf16"}, "precision"),
     ]:
-        arguments = {"settings": SETTINGS, "name": "m"} | changes
+        arguments = {"settings": SETTINGS, "name": "m", "seed": 0} | changes
         verb = "are" if name.endswith("s") else "is"
         with pytest.raises(sc.InputError, match=f"belongs to another run: its {name} {verb}"):
             evaluate(counting, data, out=out, **arguments)
     with pytest.raises(sc.InputError, match="it is of other scenes"):
-        evaluate(counting, data.limit(2), out=out, settings=SETTINGS, name="m")
+        evaluate(counting, data.limit(2), out=out, settings=SETTINGS, name="m", seed=0)
 
 
 class Stripes(nn.Module):
@@ -260,20 +260,20 @@ def test_another_network_is_refused(pets, tmp_path, other):
     data, other = load(f"pets:{pets}").limit(1), other()
     first = MultiScale(Stripes(0, 0.5), (0.75,)) if isinstance(other, MultiScale) else views()
     for model in (first, first):
-        evaluate(model.eval(), data, out=tmp_path / "run", settings=SETTINGS[:1])
+        evaluate(model.eval(), data, out=tmp_path / "run", settings=SETTINGS[:1], seed=0)
     with pytest.raises(sc.InputError, match="belongs to another run: it is of another network"):
-        evaluate(other.eval(), data, out=tmp_path / "run", settings=SETTINGS[:1])
+        evaluate(other.eval(), data, out=tmp_path / "run", settings=SETTINGS[:1], seed=0)
 
 
 @pytest.mark.parametrize("changed", ["labels", "images"])
 def test_other_scenes_of_the_same_names_are_refused(pets, tmp_path, changed):
-    evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", settings=SETTINGS[:1])
+    evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", settings=SETTINGS[:1], seed=0)
     file = next((pets / changed).glob("a.*"))
     with Image.open(file) as image:
         other = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     other.save(file)
     with pytest.raises(sc.InputError, match="it is of other scenes"):
-        evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", settings=SETTINGS[:1])
+        evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", settings=SETTINGS[:1], seed=0)
 
 
 @pytest.mark.parametrize("text", ["broken", "", "[]", "{}"])
@@ -281,9 +281,9 @@ def test_a_damaged_configuration(pets, tmp_path, text):
     (tmp_path / "config.json").write_text(text)
     (tmp_path / "records.jsonl").write_text("")
     for use in (
-        lambda: evaluate(brightness, load(f"pets:{pets}"), out=tmp_path, settings=SETTINGS[:1]),
+        lambda: evaluate(brightness, load(f"pets:{pets}"), out=tmp_path, settings=SETTINGS[:1], seed=0),
         lambda: Run.load(tmp_path),
-        lambda: audit_run(brightness, load(f"pets:{pets}"), tmp_path, n=10),
+        lambda: audit_run(brightness, load(f"pets:{pets}"), tmp_path, n=10, seed=0),
     ):
         with pytest.raises(sc.InputError, match=r"config\.json is no evaluation's configuration: use another folder"):
             use()
@@ -299,7 +299,7 @@ def test_names_that_differ_in_a_slash_or_are_not_unicode(tmp_path):
             file = tmp_path / "set" / kind / f"{name}.png"
             file.parent.mkdir(parents=True, exist_ok=True)
             Image.new("RGB" if kind == "images" else "L", (8, 8)).save(file)
-    run = {"settings": [(0.1, 60, 0.75)], "save_votes": True, "save_pictures": True}
+    run = {"settings": [(0.1, 60, 0.75)], "save_votes": True, "save_pictures": True, "seed": 0}
     records = evaluate(brightness, load(f"folder:{tmp_path / 'set'}"), out=tmp_path / "run", **run).records
     assert {record.id for record in records} == set(names)
     assert {record.id for record in read_records(tmp_path / "run" / "records.jsonl")} == set(names)
@@ -318,11 +318,11 @@ def test_a_failing_scene_loses_nothing_that_was_finished(pets, tmp_path):
         return brightness(batch)
 
     with pytest.raises((torch.OutOfMemoryError, sc.InputError)):
-        evaluate(dying, data, out=out, settings=SETTINGS, name="m", batch_size=10)
+        evaluate(dying, data, out=out, settings=SETTINGS, name="m", batch_size=10, seed=0)
     finished = len(read_records(out / "records.jsonl"))
     assert finished > 0
-    evaluate(brightness, data, out=out, settings=SETTINGS, name="m", batch_size=10)
-    evaluate(brightness, data, out=tmp_path / "whole", settings=SETTINGS, name="m", batch_size=10)
+    evaluate(brightness, data, out=out, settings=SETTINGS, name="m", batch_size=10, seed=0)
+    evaluate(brightness, data, out=tmp_path / "whole", settings=SETTINGS, name="m", batch_size=10, seed=0)
     assert evaluated.without_times(out / "records.jsonl") == evaluated.without_times(
         tmp_path / "whole" / "records.jsonl"
     )
@@ -330,7 +330,7 @@ def test_a_failing_scene_loses_nothing_that_was_finished(pets, tmp_path):
 
 def test_pictures_are_kept(pets, tmp_path):
     data = load(f"pets:{pets}").limit(1)
-    evaluate(brightness, data, out=tmp_path / "run", settings=SETTINGS[:1], save_pictures=True)
+    evaluate(brightness, data, out=tmp_path / "run", settings=SETTINGS[:1], save_pictures=True, seed=0)
     panels, labels = sorted((tmp_path / "run" / "certified").iterdir(), key=lambda path: len(path.name))
     with Image.open(labels) as image:
         assert image.mode == "P"
@@ -350,4 +350,6 @@ def test_pictures_are_kept(pets, tmp_path):
 )
 def test_bad_settings(pets, tmp_path, arguments, message):
     with pytest.raises(sc.InputError, match=message):
-        evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "r", **({"settings": SETTINGS} | arguments))
+        evaluate(
+            brightness, load(f"pets:{pets}"), out=tmp_path / "r", **({"settings": SETTINGS, "seed": 0} | arguments)
+        )

@@ -9,6 +9,7 @@ import pytest
 
 from segcertify import InputError
 from segcertify.records import Configuration, RunFolder, Setting
+from segcertify.sampling.seeds import Seed
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "files" / "runs"
 SETTING = Setting(0.25, 100, 0.75)
@@ -42,6 +43,16 @@ def test_a_folder_is_claimed_once(tmp_path):
     other = CONFIGURATION.identity | {"settings": {}}
     with pytest.raises(InputError, match="belongs to another run: it is of another network"):
         folder.claim(replace(CONFIGURATION, identity=other))
+
+
+def test_the_seed_of_a_run(tmp_path):
+    """Of 128 bits too; the seeds of earlier versions were all given."""
+    assert RunFolder(tmp_path / "run").seed is None
+    RunFolder(tmp_path / "run").claim(replace(CONFIGURATION, seed=2**128 - 5, seed_given=False))
+    assert RunFolder(tmp_path / "run").seed == Seed(2**128 - 5, given=False)
+    with pytest.raises(InputError, match=rf"its seed is {2**128 - 5}, now it is 3"):
+        RunFolder(tmp_path / "run").claim(replace(CONFIGURATION, seed=3))
+    assert RunFolder(GOLDEN / "image-gaussian").seed.given
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):

@@ -1,11 +1,15 @@
 """Checkpoints: a run resumes if the model's answers at the input itself are the same."""
 
+import numpy as np
 import pytest
-from segmenters import NOISE, image, same, stripes
+import torch
+from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
+from segcertify.sampling.checkpoint import recorded_seed
+from segcertify.storage import archive
 
-SETTINGS = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4}
+SETTINGS = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "seed": 0}
 
 
 @pytest.fixture
@@ -41,3 +45,118 @@ def test_another_model_is_refused(tmp_path):
     assert sc.sample(elsewhere, x, **SETTINGS).fingerprint == first.fingerprint
     with pytest.raises(sc.InputError, match="was written with another model"):
         sc.sample(elsewhere, x, **SETTINGS, checkpoint=path)
+
+
+def changed_at(pixels, *, by=1):
+    """`stripes`, but for some pixels whose labels are larger."""
+    extra = torch.zeros(64 * 64, dtype=torch.long)
+    extra[list(pixels)] = by
+    return lambda batch: 120 + stripes(batch[:, 0]) + extra[: batch[0, 0].numel()].view(batch.shape[2:])
+
+
+def with_offset(offset, pixels=slice(None)):
+    """Two logits for each pixel, both of them near 10,000."""
+    extra = torch.zeros(64 * 64)
+    extra[pixels] = offset
+
+    def model(batch):
+        first = 10_000 + batch[:, 0]
+        return torch.stack([first, first.flip(-1) + extra[: first[0].numel()].view(first.shape[1:])], 1)
+
+    return model
+
+
+def conv(weight):
+    """A network of which only one weight differs, by so little that no probe sees it."""
+    network = Conv().eval()
+    network.layer.weight.data[0, 0, 0, 0] += weight
+    return network
+
+
+OTHERS = {
+    "10 of 576 labels": (24, changed_at(()), changed_at(range(100, 110))),
+    "10 labels beside those of the fingerprint": (64, changed_at(()), changed_at(range(101, 181, 8))),
+    "labels of large numbers": (24, changed_at(()), changed_at(range(576))),
+    "logits with an offset": (24, with_offset(0.0), with_offset(3.0)),
+    "logits beside those of the fingerprint": (64, with_offset(0.0), with_offset(3.0, slice(101, 421, 32))),
+    "one weight": (24, conv(0.0), conv(1e-6)),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_model_that_differs_a_little_is_refused(name, tmp_path):
+    """Each of these resumed the other's run, and got its certificate."""
+    side, one, other = OTHERS[name]
+    path, x = tmp_path / "resume.safetensors", image(shape=(3, side, side))
+    settings = {"sigma": 0.01, "n": 60, "n0": 5, "batch_size": 4, "seed": 0, "checkpoint": path}
+    first = sc.certify(one, x, **settings)
+    assert np.array_equal(sc.certify(one, x, **settings).labels, first.labels)
+    with pytest.raises(sc.InputError, match="was written with another model"):
+        sc.certify(other, x, **settings)
+
+
+class StoppedError(Exception):
+    """A run was stopped here."""
+
+
+def stop_after(calls):
+    """`stripes` for so many calls; then the run stops."""
+    left = [calls]
+
+    def model(batch):
+        left[0] -= 1
+        if left[0] < 0:
+            raise StoppedError
+        return stripes(batch)
+
+    return model
+
+
+@pytest.mark.fresh_seed
+def test_a_run_without_a_seed_resumes_with_the_recorded_one(tmp_path):
+    path, settings = tmp_path / "resume.safetensors", {**SETTINGS, "seed": None}
+    with pytest.raises(StoppedError):
+        sc.sample(stop_after(12), image(), **settings, checkpoint=path, checkpoint_every=0)
+    recorded = recorded_seed(path)
+    assert not recorded.given
+    with pytest.raises(sc.InputError, match=r"its seed is \d+, now it is 5"):
+        sc.sample(stripes, image(), **{**SETTINGS, "seed": 5}, checkpoint=path)
+    with pytest.raises(sc.InputError, match="belongs to another run: its input is"):
+        sc.sample(stripes, image(1), **settings, checkpoint=path)
+    votes = sc.sample(stripes, image(), **settings, checkpoint=path)
+    assert (votes.seed, votes.seed_given) == (recorded.value, False)
+    whole = sc.sample(stripes, image(), **{**SETTINGS, "seed": recorded.value})
+    assert same(votes, whole)
+    named = sc.sample(stripes, image(), **{**SETTINGS, "seed": recorded.value}, checkpoint=path)
+    assert (same(named, whole), named.seed_given) == (True, False)  # it was drawn when the run began
+    certificate = sc.certify(stripes, image(), sigma=0.25, n=60, n0=20, batch_size=4, checkpoint=path)
+    assert certificate.seed == recorded.value
+
+
+def test_files_of_version_1_have_answers_alone_and_all_must_agree(finished):
+    header, arrays = archive.read(finished, kind="checkpoint", version=2)
+    old = {name: value for name, value in header.items() if name not in ("seed_given", "model")}
+    old["fingerprint"] = [*old["fingerprint"][:-1], old["fingerprint"][-1] + 1]
+    arrays.pop("labels_of_probes")
+    archive.write(finished, kind="checkpoint", version=1, header=old, arrays=arrays)
+    with pytest.raises(sc.InputError, match="was written with another model: its answers"):
+        sc.sample(stripes, image(), **SETTINGS, checkpoint=finished)
+    old["fingerprint"][-1] -= 1
+    archive.write(finished, kind="checkpoint", version=1, header=old, arrays=arrays)
+    assert recorded_seed(finished).given
+    assert same(sc.sample(stripes, image(), **SETTINGS, checkpoint=finished), sc.sample(stripes, image(), **SETTINGS))
+
+
+def test_rounding_is_no_other_model(tmp_path):
+    """Logits may differ in their last bits, and labels where two of them are nearly equal."""
+    path, x = tmp_path / "resume.safetensors", image(shape=(3, 24, 24))
+
+    def logits(error):
+        noise = error * torch.from_numpy(np.random.default_rng(0).standard_normal((2, 24, 24))).float()
+        return lambda batch: torch.stack([batch[:, 0], batch[:, 0].flip(-1)], 1) + noise
+
+    first = sc.sample(logits(0.0), x, **SETTINGS, checkpoint=path)
+    assert same(sc.sample(logits(1e-4), x, **SETTINGS, checkpoint=path), first)
+    assert not same(sc.sample(logits(1e-4), x, **SETTINGS), first)  # rounding moves some labels
+    with pytest.raises(sc.InputError, match="was written with another model"):
+        sc.sample(logits(0.03), x, **SETTINGS, checkpoint=path)

@@ -24,7 +24,7 @@ def test_certify():
     candidate = np.bincount(drawn_labels("candidate", 50)).argmax()
     agree = drawn_labels("agree", 400).count(candidate)
     bound = binomtest(agree, 400, alternative="greater").proportion_ci(1 - 0.01).low
-    certificate = sc.cohen.certify(classifier, X, noise=NOISE, n=400, n0=50, alpha=0.01)
+    certificate = sc.cohen.certify(classifier, X, noise=NOISE, n=400, n0=50, alpha=0.01, seed=0)
     if bound > 0.5:
         assert certificate.labels == candidate
         assert certificate.radius == pytest.approx(0.5 * norm.ppf(bound))
@@ -41,30 +41,32 @@ def test_predict(n):
     assert counts[top] + counts[second] < n  # a third label occurs
     p = binomtest(int(counts[top]), int(counts[top] + counts[second]), 0.5).pvalue
     assert 0 < p < 0.9
-    assert sc.cohen.predict(classifier, X, noise=NOISE, n=n, alpha=p * 1.001) == top
-    assert sc.cohen.predict(classifier, X, noise=NOISE, n=n, alpha=p * 0.999) == sc.ABSTAIN
+    assert sc.cohen.predict(classifier, X, noise=NOISE, n=n, alpha=p * 1.001, seed=0) == top
+    assert sc.cohen.predict(classifier, X, noise=NOISE, n=n, alpha=p * 0.999, seed=0) == sc.ABSTAIN
 
 
 def test_norm_and_n0():
-    l2, linf = (sc.cohen.certify(classifier, X, noise=NOISE, n=4000, n0=77, alpha=0.1, norm=m) for m in ("l2", "linf"))
+    l2, linf = (
+        sc.cohen.certify(classifier, X, noise=NOISE, n=4000, n0=77, alpha=0.1, norm=m, seed=0) for m in ("l2", "linf")
+    )
     assert l2.radius > 0
     assert linf.radius == pytest.approx(l2.radius / np.sqrt(3))
     assert (linf.norm, linf.n0, linf.n) == ("linf", 77, 4000)
 
 
 def test_a_sure_classifier():
-    assert sc.cohen.predict(lambda b: torch.ones(len(b), dtype=torch.int), X, noise=NOISE, n=100) == 1
-    certificate = sc.cohen.certify(lambda b: torch.ones(len(b), dtype=torch.int), X, noise=NOISE, n=1000)
+    assert sc.cohen.predict(lambda b: torch.ones(len(b), dtype=torch.int), X, noise=NOISE, n=100, seed=0) == 1
+    certificate = sc.cohen.certify(lambda b: torch.ones(len(b), dtype=torch.int), X, noise=NOISE, n=1000, seed=0)
     assert int(certificate.labels) == 1
     assert certificate.radius == pytest.approx(0.5 * norm.ppf(0.001 ** (1 / 1000)))
 
 
 def test_labels_that_only_one_class_ever_gets():
-    assert sc.cohen.predict(lambda b: torch.zeros(len(b), dtype=torch.int), X, noise=NOISE, n=100) == 0
+    assert sc.cohen.predict(lambda b: torch.zeros(len(b), dtype=torch.int), X, noise=NOISE, n=100, seed=0) == 0
 
 
 def test_segmenters_are_refused():
     with pytest.raises(sc.InputError, match=r"labels components of shape \(3,\): use segcertify.certify"):
-        sc.cohen.certify(lambda b: (b > 0).long(), X, noise=NOISE)
+        sc.cohen.certify(lambda b: (b > 0).long(), X, noise=NOISE, seed=0)
     with pytest.raises(sc.InputError, match="alpha must lie"):
-        sc.cohen.predict(classifier, X, noise=NOISE, alpha=1)
+        sc.cohen.predict(classifier, X, noise=NOISE, alpha=1, seed=0)

@@ -26,7 +26,7 @@ def recorded(noise=NOISE, **arguments):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Draws, "_verify", lambda *arguments: None)  # it looks at two draws again
-        votes = sc.sample(model, image(), noise=noise, **arguments)
+        votes = sc.sample(model, image(), noise=noise, **{"seed": 0, **arguments})
     return votes, torch.cat(seen)
 
 
@@ -36,8 +36,8 @@ def recorded(noise=NOISE, **arguments):
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 64, None])
 def test_votes_do_not_depend_on_the_batch_size(batch_size):
     assert same(
-        sc.sample(stripes, image(), noise=NOISE, batch_size=5),
-        sc.sample(stripes, image(), noise=NOISE, batch_size=batch_size),
+        sc.sample(stripes, image(), noise=NOISE, batch_size=5, seed=0),
+        sc.sample(stripes, image(), noise=NOISE, batch_size=batch_size, seed=0),
     )
 
 
@@ -68,11 +68,11 @@ def test_keys_decide():
 def test_global_random_state_is_neither_read_nor_set():
     torch.manual_seed(1)
     np.random.seed(1)  # noqa: NPY002
-    first = sc.sample(stripes, image(), noise=NOISE)
+    first = sc.sample(stripes, image(), noise=NOISE, seed=0)
     states = torch.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002
     torch.manual_seed(2)
     np.random.seed(1)  # noqa: NPY002
-    assert same(first, sc.sample(stripes, image(), noise=NOISE))
+    assert same(first, sc.sample(stripes, image(), noise=NOISE, seed=0))
     assert np.array_equal(states[1], np.random.get_state()[1])  # noqa: NPY002
     torch.manual_seed(1)
     assert torch.equal(states[0], torch.get_rng_state())
@@ -93,14 +93,14 @@ def test_seeds_that_torchs_cpu_generator_would_confuse_do_not_collide():
 @pytest.mark.parametrize("stride", [1, 2, 4])
 def test_logits_are_upsampled_to_the_image(stride):
     model = Conv(stride).eval()
-    votes = sc.sample(model, image(), noise=NOISE, n=20, n0=5)
+    votes = sc.sample(model, image(), noise=NOISE, n=20, n0=5, seed=0)
     assert votes.candidate.shape == (12, 16)
 
     def labels(batch):
         with torch.no_grad():
             return nn.functional.interpolate(model(batch), (12, 16), mode="bilinear", align_corners=False).argmax(1)
 
-    assert same(votes, sc.sample(labels, image(), noise=NOISE, n=20, n0=5))
+    assert same(votes, sc.sample(labels, image(), noise=NOISE, n=20, n0=5, seed=0))
 
 
 @pytest.mark.parametrize("size", [(9, 10), (13, 29), (64, 48), (33, 100)])
@@ -123,7 +123,7 @@ def test_logits_of_a_size_of_their_own_are_upsampled(logits, extent):
 
 def test_coarse_logits_with_classes_last_are_refused():
     with pytest.raises(sc.InputError, match="seem to have their classes last"):
-        sc.sample(lambda b: b[..., ::4, ::4].permute(0, 2, 3, 1).repeat(1, 1, 1, 4), image(), noise=NOISE)
+        sc.sample(lambda b: b[..., ::4, ::4].permute(0, 2, 3, 1).repeat(1, 1, 1, 4), image(), noise=NOISE, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_coarse_logits_with_classes_last_are_refused():
 )
 def test_any_components(shape, model, components):
     x = image(shape=shape) - 0.2
-    votes = sc.sample(model, x, noise=sc.Gaussian(0.1), n=30, n0=9)
+    votes = sc.sample(model, x, noise=sc.Gaussian(0.1), n=30, n0=9, seed=0)
     assert votes.candidate.shape == components
     assert votes.input_shape == shape
     brute = slow_votes(model, x, sc.Gaussian(0.1), n=30, n0=9)
@@ -181,7 +181,7 @@ class Script:
 
 def test_ties_go_to_the_lowest_label():
     probes = [0] * 6
-    votes = sc.sample(Script([*probes, 3, 1, 1, 3, 1, 1, 3]), image(), noise=NOISE, n=3, n0=4, batch_size=2)
+    votes = sc.sample(Script([*probes, 3, 1, 1, 3, 1, 1, 3]), image(), noise=NOISE, n=3, n0=4, batch_size=2, seed=0)
     assert votes.candidate.tolist() == [1, 1, 1, 1]
     assert votes.agree.tolist() == [2, 2, 2, 2]
 
@@ -190,20 +190,20 @@ def test_a_half_precision_model_gets_half_precision_inputs_with_single_precision
     seen = []
     model = Conv().to(torch.bfloat16).eval()
     model.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].dtype))
-    votes = sc.sample(model, image(), noise=NOISE, n=4, n0=2)
+    votes = sc.sample(model, image(), noise=NOISE, n=4, n0=2, seed=0)
     assert set(seen) == {torch.bfloat16}
     assert votes.candidate.shape == (12, 16)
 
 
 def test_numpy_inputs_and_noncontiguous_inputs_give_the_same_votes():
     x = image()
-    reference = sc.sample(stripes, x, noise=NOISE, n=20)
-    assert same(reference, sc.sample(stripes, x.numpy(), noise=NOISE, n=20))
+    reference = sc.sample(stripes, x, noise=NOISE, n=20, seed=0)
+    assert same(reference, sc.sample(stripes, x.numpy(), noise=NOISE, n=20, seed=0))
     odd = x.numpy().astype(">f4")[:, ::-1][:, ::-1]  # big-endian, and once with negative strides
-    assert same(reference, sc.sample(stripes, odd, noise=NOISE, n=20))
-    assert sc.sample(stripes, x.numpy()[::-1], noise=NOISE, n=20).n == 20
+    assert same(reference, sc.sample(stripes, odd, noise=NOISE, n=20, seed=0))
+    assert sc.sample(stripes, x.numpy()[::-1], noise=NOISE, n=20, seed=0).n == 20
     swapped = x.permute(2, 1, 0).contiguous().permute(2, 1, 0)
-    assert same(reference, sc.sample(stripes, swapped, noise=NOISE, n=20))
+    assert same(reference, sc.sample(stripes, swapped, noise=NOISE, n=20, seed=0))
 
 
 class Dice:
@@ -217,8 +217,8 @@ class Dice:
 
 
 def test_random_models_get_a_seed_per_draw():
-    votes = sc.sample(Dice(), image(), noise=NOISE, n=60, n0=9, batch_size=7)
-    assert same(votes, sc.sample(Dice(), image(), noise=NOISE, n=60, n0=9, batch_size=60))
+    votes = sc.sample(Dice(), image(), noise=NOISE, n=60, n0=9, batch_size=7, seed=0)
+    assert same(votes, sc.sample(Dice(), image(), noise=NOISE, n=60, n0=9, batch_size=60, seed=0))
     assert 0.2 < votes.agree.mean() / 60 < 0.5
     assert ((votes.agree > 3) & (votes.agree < 42)).all()  # Bin(60, 1/3): beyond with probability below 1e-6 each
 
@@ -226,9 +226,9 @@ def test_random_models_get_a_seed_per_draw():
 def test_mask_chooses_what_is_tested():
     mask = np.zeros((3, 12, 16), bool)
     mask[0] = True
-    votes = sc.sample(stripes, image(), noise=NOISE, mask=mask)
+    votes = sc.sample(stripes, image(), noise=NOISE, mask=mask, seed=0)
     assert votes.N == 192
-    whole = sc.sample(stripes, image(), noise=NOISE)
+    whole = sc.sample(stripes, image(), noise=NOISE, seed=0)
     assert same(votes, whole)
     assert sc.certify_votes(votes, tau=0.75, alpha=0.5).labels[1:].max() == sc.ABSTAIN
 
@@ -283,7 +283,7 @@ def nan_model(batch):
 )
 def test_bad_models_and_inputs(model, x, message):
     with pytest.raises(sc.InputError, match=message):
-        sc.sample(model, x, noise=NOISE)
+        sc.sample(model, x, noise=NOISE, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_bad_models_and_inputs(model, x, message):
 )
 def test_bad_settings(arguments, message):
     with pytest.raises(sc.InputError, match=message):
-        sc.sample(stripes, image(), **({"noise": NOISE} | arguments))
+        sc.sample(stripes, image(), **({"noise": NOISE, "seed": 0} | arguments))
 
 
 def test_nan_that_comes_late_is_still_caught():
@@ -322,7 +322,7 @@ def test_nan_that_comes_late_is_still_caught():
         return torch.where(batch[:, None] > 1.9, float("nan"), logits)
 
     with pytest.raises(sc.InputError, match="not finite"):
-        sc.sample(rare, image(), noise=NOISE, n=4000, batch_size=4)
+        sc.sample(rare, image(), noise=NOISE, n=4000, batch_size=4, seed=0)
     assert len(calls) > 6  # the probe and the first batches went well
 
 

@@ -22,7 +22,7 @@ class Counted:
 def test_one_probe_serves_all_inputs_of_a_shape():
     """Three calls of two entries; then an input costs its n0 + n draws and one check at the real batch size."""
     model = Counted()
-    smooth = sc.Smooth(model, NOISE, batch_size=10)
+    smooth = sc.Smooth(model, NOISE, batch_size=10, seed=0)
     smooth.votes(image(0), n=40, n0=10)
     run = [10, 2, *[10] * 4]
     assert model.sizes == [2, 2, 2, *run]
@@ -48,16 +48,18 @@ def test_fingerprints_are_of_the_model_alone():
     assert len(prints) == 1
     assert len(next(iter(prints))) >= 512
     others = [
-        sc.Smooth(model, noise).draws(image()).fingerprint for model, noise in [(lambda b: stripes(b + 0.1), NOISE)]
+        sc.Smooth(model, noise, seed=0).draws(image()).fingerprint
+        for model, noise in [(lambda b: stripes(b + 0.1), NOISE)]
     ]
     assert prints.isdisjoint(others)
 
 
 def test_runs_of_other_batch_sizes_merge():
     parts = [
-        sc.sample(stripes, image(), noise=NOISE, n=m, first=f, batch_size=b) for f, m, b in [(0, 30, 1), (30, 20, 9)]
+        sc.sample(stripes, image(), noise=NOISE, n=m, first=f, batch_size=b, seed=0)
+        for f, m, b in [(0, 30, 1), (30, 20, 9)]
     ]
-    assert same(parts[0].merge(parts[1]), sc.sample(stripes, image(), noise=NOISE, n=50))
+    assert same(parts[0].merge(parts[1]), sc.sample(stripes, image(), noise=NOISE, n=50, seed=0))
 
 
 def test_the_probe_depends_on_neither_the_input_nor_the_seed():
@@ -79,7 +81,7 @@ def test_the_probe_depends_on_neither_the_input_nor_the_seed():
 def test_a_model_is_checked_at_every_input():
     """Training mode and devices; the probe alone is not repeated."""
     model = Conv().eval()
-    smooth = sc.Smooth(model, NOISE)
+    smooth = sc.Smooth(model, NOISE, seed=0)
     smooth.votes(image(), n=2, n0=1)
     model.train()
     with pytest.raises(sc.InputError, match="in training mode"):
@@ -96,7 +98,7 @@ def test_entries_that_influence_each_other_are_still_found_at_a_second_input():
             return stripes(batch if self.honest or len(batch) < 3 else batch[:1].expand_as(batch))
 
     model = Turncoat()
-    smooth = sc.Smooth(model, NOISE, batch_size=16)
+    smooth = sc.Smooth(model, NOISE, batch_size=16, seed=0)
     smooth.votes(image(), n=32)
     model.honest = False
     with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
@@ -111,10 +113,10 @@ def test_influences_that_only_the_input_shows_are_found_at_any_batch_size(size):
         return stripes(batch.mean(0, keepdim=True).expand_as(batch) - 100)
 
     with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
-        sc.sample(model, image() + 100, noise=NOISE, n=32, batch_size=size)
+        sc.sample(model, image() + 100, noise=NOISE, n=32, batch_size=size, seed=0)
 
 
 def test_every_larger_batch_is_checked():
     model = Counted()
-    sc.sample(model, image(), noise=NOISE, n=20, n0=3, batch_size=8)
+    sc.sample(model, image(), noise=NOISE, n=20, n0=3, batch_size=8, seed=0)
     assert model.sizes == [2, 2, 2, 3, 2, 8, 2, 8, 4]

@@ -19,17 +19,17 @@ import segcertify as sc
 
 @pytest.mark.parametrize("cut", [1, 30, 99])
 def test_ranges_of_draws_merge_to_the_whole(cut):
-    whole = sc.sample(stripes, image(), noise=NOISE, n=100)
-    parts = [sc.sample(stripes, image(), noise=NOISE, n=m, first=f) for f, m in [(cut, 100 - cut), (0, cut)]]
+    whole = sc.sample(stripes, image(), noise=NOISE, n=100, seed=0)
+    parts = [sc.sample(stripes, image(), noise=NOISE, n=m, first=f, seed=0) for f, m in [(cut, 100 - cut), (0, cut)]]
     merged = parts[0].merge(parts[1])
     assert same(whole, merged)
     assert merged.draws == whole.draws == ((0, 100),)
 
 
 def test_prefixes_equal_shorter_runs():
-    votes = sc.sample(stripes, image(), noise=NOISE, n=100, prefixes=(10, 37, 100), batch_size=8)
+    votes = sc.sample(stripes, image(), noise=NOISE, n=100, prefixes=(10, 37, 100), batch_size=8, seed=0)
     for n in (10, 37, 100):
-        assert same(votes.at(n), sc.sample(stripes, image(), noise=NOISE, n=n))
+        assert same(votes.at(n), sc.sample(stripes, image(), noise=NOISE, n=n, seed=0))
 
 
 # --- 4. interruption, memory, progress ---
@@ -44,8 +44,8 @@ def test_out_of_memory_halves_the_batch_and_goes_on():
             raise torch.OutOfMemoryError("CUDA out of memory")
         return stripes(batch)
 
-    votes = sc.sample(hungry, image(), noise=NOISE, n=50, n0=4, batch_size=32)
-    assert same(votes, sc.sample(stripes, image(), noise=NOISE, n=50, n0=4))
+    votes = sc.sample(hungry, image(), noise=NOISE, n=50, n0=4, batch_size=32, seed=0)
+    assert same(votes, sc.sample(stripes, image(), noise=NOISE, n=50, n0=4, seed=0))
     assert max(size for size in sizes[3:] if size) <= 32
     assert 4 in sizes
 
@@ -59,7 +59,8 @@ def test_out_of_memory_in_the_probe():
         return stripes(batch)
 
     assert same(
-        sc.sample(tight, image(), noise=NOISE, n=20, n0=4), sc.sample(stripes, image(), noise=NOISE, n=20, n0=4)
+        sc.sample(tight, image(), noise=NOISE, n=20, n0=4, seed=0),
+        sc.sample(stripes, image(), noise=NOISE, n=20, n0=4, seed=0),
     )
 
 
@@ -72,7 +73,7 @@ def test_out_of_memory_at_a_batch_of_one_is_an_error():
         return stripes(batch)
 
     with pytest.raises(torch.OutOfMemoryError):
-        sc.sample(starving, image(), noise=NOISE, batch_size=1)
+        sc.sample(starving, image(), noise=NOISE, batch_size=1, seed=0)
 
 
 class KilledError(Exception):
@@ -82,7 +83,7 @@ class KilledError(Exception):
 @pytest.mark.parametrize("after", [3, 6, 9, 15, 22])
 def test_an_interrupted_run_resumes_to_the_same_votes(tmp_path, after):
     """Batches of 4: interrupted in the first pass, at its end, at a prefix, and near the end."""
-    settings = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "prefixes": (10, 30)}
+    settings = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "prefixes": (10, 30), "seed": 0}
     path, calls = tmp_path / "resume.safetensors", itertools.count(1)
 
     def mortal(batch):
@@ -113,6 +114,7 @@ def test_an_interrupted_run_resumes_to_the_same_votes(tmp_path, after):
 def test_ctrl_c_loses_no_draw(tmp_path, within):
     """In batches of 4, with no other state saved: 3 of the probe, 5 batches of candidates, 15 more and a check."""
     settings = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "checkpoint": tmp_path / "resume.safetensors"}
+    settings["seed"] = 0
     calls = itertools.count(1)
 
     def pressed(batch):
@@ -129,12 +131,12 @@ def test_ctrl_c_loses_no_draw(tmp_path, within):
         return stripes(batch)
 
     votes = sc.sample(counting, image(), **settings, checkpoint_every=1e9)
-    assert same(votes, sc.sample(stripes, image(), noise=NOISE, n=60, n0=20))
+    assert same(votes, sc.sample(stripes, image(), noise=NOISE, n=60, n0=20, seed=0))
     assert sum(seen[3:]) <= 80 - 4 * (within - 4) + 4  # what was left, a check of two, and two for the fingerprint
 
 
 def test_resuming_keeps_the_batch_partition(tmp_path):
-    settings = {"noise": NOISE, "n": 40, "n0": 8, "checkpoint": tmp_path / "r", "checkpoint_every": 0}
+    settings = {"noise": NOISE, "n": 40, "n0": 8, "checkpoint": tmp_path / "r", "checkpoint_every": 0, "seed": 0}
     sizes = []
 
     def mortal(batch):
@@ -152,7 +154,7 @@ def test_resuming_keeps_the_batch_partition(tmp_path):
 
 def test_models_that_resume_or_merge_must_be_the_same(tmp_path):
     """Candidates agree, probabilities do not: a model's answers to the probes tell them apart."""
-    x, settings = torch.zeros(40), {"noise": NOISE, "n": 50, "n0": 5}
+    x, settings = torch.zeros(40), {"noise": NOISE, "n": 50, "n0": 5, "seed": 0}
 
     def sure(batch):
         return torch.stack([torch.zeros_like(batch), torch.ones_like(batch)], 1)
@@ -170,7 +172,7 @@ def test_models_that_resume_or_merge_must_be_the_same(tmp_path):
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     path = tmp_path / "resume.safetensors"
-    base = {"noise": NOISE, "n": 20, "n0": 4, "checkpoint": path}
+    base = {"noise": NOISE, "n": 20, "n0": 4, "checkpoint": path, "seed": 0}
     sc.sample(stripes, image(), **base)
     for changes, name in [
         ({"n": 21}, "n is 20"),
@@ -208,7 +210,7 @@ def test_kill_9_and_resume(tmp_path):
 
         x = torch.from_numpy(np.random.default_rng(0).random((3, 12, 16))).float()
         votes = sc.sample(model, x, noise=sc.Gaussian(0.5), n=300, n0=20, batch_size=5, checkpoint=sys.argv[1],
-                          checkpoint_every=0.0)
+                          checkpoint_every=0.0, seed=0)
         votes.save(sys.argv[1] + ".votes")
     """)
     for _ in range(2):
@@ -227,9 +229,9 @@ def test_kill_9_and_resume(tmp_path):
 
 
 def test_progress_shows_the_time_left(capfd):
-    sc.sample(stripes, image(), noise=NOISE, n=20, n0=4, progress=True)
+    sc.sample(stripes, image(), noise=NOISE, n=20, n0=4, progress=True, seed=0)
     assert "sampling" in capfd.readouterr().err
-    sc.sample(stripes, image(), noise=NOISE, n=20, n0=4)
+    sc.sample(stripes, image(), noise=NOISE, n=20, n0=4, seed=0)
     assert capfd.readouterr() == ("", "")
 
 
@@ -238,7 +240,7 @@ def test_memory_does_not_grow_with_n():
 
     def peak(n):
         tracemalloc.start()
-        sc.sample(stripes, image(shape=(40, 50)), noise=NOISE, n=n, n0=4, batch_size=4)
+        sc.sample(stripes, image(shape=(40, 50)), noise=NOISE, n=n, n0=4, batch_size=4, seed=0)
         top = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return top
@@ -255,7 +257,7 @@ def test_certify_refuses_an_n_that_certifies_nothing_before_sampling():
         return stripes(batch)
 
     with pytest.raises(sc.InputError, match=r"n=20 can certify nothing at tau=0.75.* Use n >= 47"):
-        sc.certify(model, image(), sigma=0.25, n=20)
+        sc.certify(model, image(), sigma=0.25, n=20, seed=0)
     assert len(calls) == 3  # the probes
     for arguments, message in [
         ({"tau": 0.4}, "tau must lie"),
@@ -268,7 +270,7 @@ def test_certify_refuses_an_n_that_certifies_nothing_before_sampling():
         ({"save_votes": "/"}, "it is a folder"),
     ]:
         with pytest.raises(sc.InputError, match=message):
-            sc.certify(stripes, image(), **({"sigma": 0.25} | arguments))
+            sc.certify(stripes, image(), **({"sigma": 0.25, "seed": 0} | arguments))
 
 
 def test_certify_is_sample_then_certify_votes(tmp_path):
@@ -297,7 +299,7 @@ def test_certify_is_sample_then_certify_votes(tmp_path):
 
 
 def test_draws_show_their_components():
-    smooth = sc.Smooth(Conv(2).eval(), NOISE)
+    smooth = sc.Smooth(Conv(2).eval(), NOISE, seed=0)
     assert smooth.draws(image()).components == (12, 16)
     assert smooth.votes(image(), n=2, n0=1).N == 192
 
@@ -316,12 +318,12 @@ def test_smooth_is_what_the_short_forms_call(tmp_path):
     assert np.array_equal(ours.labels, theirs.labels)
     assert repr(ours) == repr(theirs)
     assert same(sc.Votes.load(tmp_path / "v"), smooth.votes(image(), **run))
-    assert repr(sc.Smooth(stripes, sigma=0.05)) == "Smooth(stripes, Gaussian(sigma=0.05), seed=0)"
+    assert repr(sc.Smooth(stripes, sigma=0.05, seed=0)) == "Smooth(stripes, Gaussian(sigma=0.05), seed=0)"
 
 
 def test_predict_is_a_certificate_at_one_half():
     mask = np.random.default_rng(0).random((3, 12, 16)) < 0.7
-    smooth = sc.Smooth(stripes, sigma=0.1)
+    smooth = sc.Smooth(stripes, sigma=0.1, seed=0)
     labels = smooth.predict(image(), n=60, n0=7, alpha=0.01, input_id="a", mask=mask)
     votes = smooth.votes(image(), n=60, n0=7, input_id="a", mask=mask)
     assert np.array_equal(labels, sc.certify_votes(votes, tau=0.5, alpha=0.01).labels)
@@ -331,7 +333,7 @@ def test_predict_is_a_certificate_at_one_half():
 
 
 def test_counts_and_agreement_are_of_the_same_draws():
-    smooth = sc.Smooth(stripes, sigma=0.1, batch_size=7)
+    smooth = sc.Smooth(stripes, sigma=0.1, batch_size=7, seed=0)
     counts = smooth.counts(image(), n=50, input_id="b")
     assert (counts.sum(0) == 50).all()
     votes = smooth.votes(image(), n=50, input_id="b")
@@ -363,6 +365,6 @@ def test_bad_smoothing(arguments, message):
 
 def test_bad_labels():
     with pytest.raises(sc.InputError, match=r"of components \(2,\), but the model has \(3, 12, 16\): give the model"):
-        sc.Smooth(stripes, NOISE).agreement(image(), np.zeros(2, int))
+        sc.Smooth(stripes, NOISE, seed=0).agreement(image(), np.zeros(2, int))
     with pytest.raises(sc.InputError, match="n must be an integer not less than 1"):
-        sc.Smooth(stripes, NOISE).counts(image(), n=0)
+        sc.Smooth(stripes, NOISE, seed=0).counts(image(), n=0)

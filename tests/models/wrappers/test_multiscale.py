@@ -237,7 +237,7 @@ def test_a_random_model_stays_random(image):
 
     wrapped = MultiScale(Noisy().eval(), (0.5, 1.0))
     assert wrapped.random
-    votes = sc.sample(wrapped, image, noise=sc.Gaussian(0.1), n=5, n0=2)
+    votes = sc.sample(wrapped, image, noise=sc.Gaussian(0.1), n=5, n0=2, seed=0)
     assert votes.candidate.shape == (16, 24)
 
 
@@ -267,4 +267,6 @@ def test_bad_input(make, message):
 
 def test_a_model_that_gives_nan_is_refused(image):
     with pytest.raises(InputError, match="not finite"):
-        sc.sample(MultiScale(lambda batch: batch * torch.nan, (0.5, 1.0)), image, noise=sc.Gaussian(0.1), n=2, n0=1)
+        sc.sample(
+            MultiScale(lambda batch: batch * torch.nan, (0.5, 1.0)), image, noise=sc.Gaussian(0.1), n=2, n0=1, seed=0
+        )

@@ -9,7 +9,7 @@ from torch import nn
 
 from segcertify.errors import InputError
 from segcertify.models import Ensemble, MultiScale, View, adapt, load, with_precision
-from segcertify.models.identity import identity, same_identity, weights_digest
+from segcertify.sampling.identity import identity, same_identity, weights_digest
 
 
 def network(seed=0):
