@@ -50,7 +50,7 @@ LICENCES = {
 """The source of a data set's images, and what they may be used for."""
 SECTIONS = {"hand_picked": ("Hand-picked", "hand-picked.jpg"), "random": ("Chosen at random", "random.jpg")}
 """The groups of examples: a title, and the file of the picture."""
-KIND, VERSION = "attacked", 1
+KIND, VERSION = "attacked", 2
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -153,17 +153,21 @@ def run(
 
 def outcomes(ids: Iterable[str], settings: Results, data: Any, folder: Path, make: Any) -> dict[str, tuple[Any, Any]]:
     """The numbers and arrays of each image, made where the folder does not have them: the same call goes on there."""
+
+    def stored(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+        return archive.read(file, kind=KIND, version=VERSION, migrations={1: dict})
+
     files = {name: folder / f"{name}.safetensors" for name in ids}
     missing = {name: scene_of(data, name) for name, file in files.items() if not file.exists()}
     for file in (file for name, file in files.items() if name not in missing):
-        require_same_run(archive.read(file, kind=KIND, version=VERSION)[0]["settings"], settings, where=file)
+        require_same_run(stored(file)[0]["settings"], settings, where=file)
     with progress_bar(len(missing), f"attacking {len(missing)} images") as advance:
         for name, scene in missing.items():
             example, arrays = make(scene)
             header = {"settings": settings, "example": example}
             archive.write(files[name], kind=KIND, version=VERSION, header=header, arrays=arrays)
             advance(1)
-    found = {name: archive.read(file, kind=KIND, version=VERSION) for name, file in files.items()}
+    found = {name: stored(file) for name, file in files.items()}
     return {name: (header["example"], arrays) for name, (header, arrays) in found.items()}
 
 

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
-from typing import get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, get_args
 
 import numpy as np
 
+from segcertify import __version__
 from segcertify.arrays import BoolArray, IntArray
 from segcertify.claims import Claim, seed_assumption
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise, from_plain, to_plain
-from segcertify.numerals import exact
+from segcertify.numerals import exact, radius_text
+from segcertify.preprocessing import Preprocessing, in_words, require_plain
 from segcertify.stats.correction import PROCEDURES, Guarantee
 from segcertify.storage import archive
 
 ABSTAIN = -1
 """The label of a component about which nothing is claimed."""
 
-_VERSION = 1
+_VERSION = 2
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +36,15 @@ class Certificate:
     """A label per component that no perturbation within ``radius`` can change, or ABSTAIN.
 
     `claim` says in words what holds, with what probability. ``N`` is the number
-    of components tested; what a mask left out abstains. ``seed_given`` is False if
-    the operating system drew the seed; files of earlier versions do not say, and
-    their seeds were all given.
+    of components tested; what a mask left out abstains.
+
+    The last fields identify what the claim is about, and are as in `Votes`:
+    ``model`` (empty if unknown), ``input_digest`` and ``input_shape``,
+    ``preprocessing`` (`units` says it in words), ``seed``, and ``seed_given``, which
+    is False if the operating system drew the seed. ``version`` is that of the
+    segcertify that made it, ``date`` the time (UTC), ``command`` the command line,
+    empty in Python. In files of format version 1 these are unknown: all are empty,
+    and all seeds were given.
     """
 
     labels: IntArray
@@ -47,6 +62,13 @@ class Certificate:
     seed: int | None = None
     input_id: str = ""
     seed_given: bool = True
+    input_shape: tuple[int, ...] | None = None
+    input_digest: str = ""
+    model: Mapping[str, Any] = field(default_factory=dict)
+    preprocessing: Preprocessing | None = None
+    version: str = __version__
+    date: str = field(default_factory=_now)
+    command: str = ""
 
     def __post_init__(self) -> None:
         require_probability("alpha", self.alpha)
@@ -56,9 +78,21 @@ class Certificate:
             raise InputError(f"unknown guarantee {self.guarantee!r}: expected one of {get_args(Guarantee)}")
         if self.correction in PROCEDURES and PROCEDURES[self.correction].guarantee != self.guarantee:
             raise InputError(f"the correction {self.correction!r} does not give the guarantee {self.guarantee!r}")
-        proved = self.noise.radius(self.tau)  # in the noise's own norm; l-inf radii are smaller
+        object.__setattr__(self, "model", require_plain("model", self.model))
+        if self.preprocessing is not None:
+            object.__setattr__(self, "preprocessing", require_plain("preprocessing", self.preprocessing))
+        proved = self._proved_radius()
         if not 0 <= self.radius <= proved * (1 + 1e-9):
-            raise InputError(f"{self.noise} proves a radius of {proved:g} at tau={self.tau:g}, not {self.radius!r}")
+            raise InputError(
+                f"{self.noise} proves a radius of {proved:g} in {self.norm} norm at tau={self.tau:g}, not "
+                f"{self.radius!r}: make the certificate with certify_votes(votes, tau=..., norm={self.norm!r})"
+            )
+
+    def _proved_radius(self) -> float:
+        """The radius that noise, norm, tau and input shape prove."""
+        if self.norm == self.noise.norm or self.input_shape is not None or self.version:
+            return self.noise.radius(self.tau, self.norm, self.input_shape)
+        return self.noise.radius(self.tau) / math.sqrt(2)  # of files without the shape: of two entries or more
 
     @property
     def abstained(self) -> BoolArray:
@@ -72,12 +106,24 @@ class Certificate:
 
     @property
     def claim(self) -> str:
-        """What this certificate says, in one sentence, and what it assumes."""
+        """What this certificate says: one sentence, what it assumes, and what its radius is about."""
         certified = f"{self.certified:,} certified of {self.N:,} tested components"
         return self.claim_about(f"the {certified}")
 
+    @property
+    def threat(self) -> str:
+        """The perturbations that the claim is about, in words."""
+        return f"{self.noise.threat(self.norm)} at most {radius_text(self.radius)}"
+
+    @property
+    def units(self) -> str:
+        """What the radius is measured in, in words; empty if the input was not pre-processed."""
+        return in_words(self.preprocessing)
+
     def claim_about(self, certified: str) -> str:
         """The same about the certified components under another name."""
+        if not self.certified:
+            return f"Nothing is certified: all {self.N:,} tested components abstain, and nothing is claimed."
         vacuous = self.guarantee == "k-fwer" and self.certified < self.k
         words = self.claimed.about(certified, self.radius)
         return f"{words} (Fewer than that are certified: nothing is claimed.)" if vacuous else words
@@ -86,7 +132,7 @@ class Certificate:
     def claimed(self) -> Claim:
         """The guarantee and the noise, without labels and radius: all that decides the words of a claim."""
         before = "the noise was drawn" if self.seed is None else "the seed was chosen"
-        remarks = seed_assumption(self.seed_given, before=before)
+        remarks = f"{self.units} {seed_assumption(self.seed_given, before=before)}".strip()
         return Claim(self.correction, self.guarantee, self.alpha, self.noise, self.norm, self.k, remarks)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -99,8 +145,9 @@ class Certificate:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Certificate:
         """Read a file that `save` wrote."""
-        header, arrays = archive.read(path, kind="certificate", version=_VERSION)
+        header, arrays = archive.read(path, kind="certificate", version=_VERSION, migrations={1: _from_version_1})
         try:
+            header["input_shape"] = None if header["input_shape"] is None else tuple(header["input_shape"])
             header["noise"] = from_plain(header["noise"])
             return cls(arrays["labels"].astype(np.int32), **header)
         except (KeyError, TypeError, ValueError) as error:
@@ -109,3 +156,8 @@ class Certificate:
     def __repr__(self) -> str:
         made = f"{self.noise}, n0={self.n0}, n={self.n}, tau={exact(self.tau)}, {self.correction}"
         return f"Certificate({made}: {self.claim})"
+
+
+def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:
+    """Then a certificate did not say what it was about, nor who made it when."""
+    return {**header, "input_shape": None, "version": "", "date": ""}

@@ -127,4 +127,8 @@ def _certificate(
         seed=votes.seed,
         input_id=votes.input_id,
         seed_given=votes.seed_given,
+        input_shape=votes.input_shape,
+        input_digest=votes.input_digest,
+        model=votes.model,
+        preprocessing=votes.preprocessing,
     )

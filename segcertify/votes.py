@@ -13,11 +13,13 @@ import numpy as np
 from segcertify.arrays import Array, BoolArray, Histogram, IntArray
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import Noise, from_plain, require_noise, to_plain
+from segcertify.preprocessing import Preprocessing, require_plain
 from segcertify.storage import archive
+from segcertify.storage.same_run import difference
 
 Interval = tuple[int, int]
 
-_VERSION = 2
+_VERSION = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,12 @@ class Votes:
     for these votes. It is True in files of earlier versions, and by default for
     counts made elsewhere, with or without a seed: nothing shows that input and
     model were fixed before their noise. Arrays are copied and read-only.
+
+    ``input_digest`` is of the input's bytes; ``input_shape`` belongs to it, and the
+    two together also tell single from double precision. ``model`` describes the
+    model in plain values (`segcertify.sampling.identity`), ``preprocessing`` what
+    was done to the input's file before the noise (`segcertify.preprocessing`). An
+    empty ``model`` is an unknown one: of counts made elsewhere, or of older files.
 
     Adding draws, or trying another seed, after seeing a result is a new claim.
     """
@@ -52,6 +60,8 @@ class Votes:
     earlier: Mapping[int, IntArray] = field(default_factory=dict)
     fingerprint_of: str = "probe"
     seed_given: bool = True
+    model: Mapping[str, Any] = field(default_factory=dict)
+    preprocessing: Preprocessing | None = None
 
     def __post_init__(self) -> None:
         n = require_integer("n", self.n)
@@ -73,6 +83,9 @@ class Votes:
             object.__setattr__(self, "mask", require_mask(self.mask, candidate.shape))
         if self.input_shape is not None:
             object.__setattr__(self, "input_shape", tuple(require_integer("a side", side) for side in self.input_shape))
+        object.__setattr__(self, "model", require_plain("model", self.model))
+        if self.preprocessing is not None:
+            object.__setattr__(self, "preprocessing", require_plain("preprocessing", self.preprocessing))
         draws = self.draws or ((0, n),)
         if any(start < 0 or stop <= start for start, stop in draws) or sum(b - a for a, b in draws) != n:
             raise InputError(f"draws={draws} are not n={n} draws")
@@ -116,6 +129,11 @@ class Votes:
             )
         if not same_answers(self.fingerprint, other.fingerprint):
             raise InputError("votes of different models do not merge: their answers to the same probes differ")
+        if differ := model_difference(self.model, other.model):
+            raise InputError(f"votes of different models do not merge: {differ}")
+        if self.preprocessing and other.preprocessing and self.preprocessing != other.preprocessing:
+            both = f"{self.preprocessing} and {other.preprocessing}"
+            raise InputError(f"votes with different pre-processing do not merge: {both}")
         if not _same(self.mask, other.mask):
             raise InputError("votes with different masks do not merge")
 
@@ -131,7 +149,8 @@ class Votes:
             raise InputError("votes with different candidates do not merge: they come from different models or draws")
         return replace(
             self, agree=self.agree + other.agree, n=self.n + other.n, draws=_union(self.draws, other.draws), earlier={},
-            seed_given=self.seed_given or other.seed_given,
+            seed_given=self.seed_given or other.seed_given, model=self.model or other.model,
+            preprocessing=self.preprocessing or other.preprocessing,
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -145,14 +164,16 @@ class Votes:
             "n": self.n, "n0": self.n0, "noise": to_plain(self.noise), "seed": self.seed, "input_id": self.input_id,
             "input_shape": self.input_shape, "input_digest": self.input_digest, "draws": self.draws,
             "earlier": list(self.earlier), "fingerprint": self.fingerprint,
-            "fingerprint_of": self.fingerprint_of, "seed_given": self.seed_given,
+            "fingerprint_of": self.fingerprint_of, "seed_given": self.seed_given, "model": self.model,
+            "preprocessing": self.preprocessing,
         }  # fmt: skip
         archive.write(path, kind="votes", version=_VERSION, header=header, arrays=arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Votes:
         """Read a file that `save` wrote."""
-        header, arrays = archive.read(path, kind="votes", version=_VERSION, migrations={1: _from_version_1})
+        migrations: dict[int, archive.Migration] = {1: _from_version_1, 2: dict}  # 2: no model, no pre-processing
+        header, arrays = archive.read(path, kind="votes", version=_VERSION, migrations=migrations)
         try:
             earlier = {m: arrays[f"agree_{m}"] for m in header.pop("earlier")}
             header["noise"] = from_plain(header["noise"])
@@ -220,6 +241,21 @@ def seed_text(seed: int | None) -> str:
     ('7', '0x8000000000000000000000000000000a')
     """
     return str(seed) if seed is None or seed < 2**64 else hex(seed)
+
+
+def model_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
+    """How two descriptions of models differ, in words; empty if they may be of one model, as an unknown one may.
+
+    A function is known by its answers: its name is for readers, and its logits may differ by rounding.
+    """
+    if not a or not b:
+        return ""
+    inner = ({"model": {key: each[key] for key in each if key not in ("name", "logits")}} for each in (a, b))
+    found = [f"its {name.removeprefix('model.')} is {values}" for name, values in difference(*inner).items()]
+    ours, theirs = a.get("logits"), b.get("logits")
+    if not found and ours and theirs and not same_answers(ours, theirs):
+        found = [f"the mean sizes of its logits are {ours}, now they are {theirs}"]
+    return "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
 
 
 def _integers(name: str, array: IntArray) -> IntArray:

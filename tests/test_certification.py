@@ -1,12 +1,15 @@
 """Certificates from votes: against a slow reading of the paper, and their words and files."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from headers import rewrite_header
 from scipy.stats import binomtest, norm
 from statsmodels.stats.multitest import multipletests
 
+import segcertify
 from segcertify import (
     ABSTAIN,
     Certificate,
@@ -180,6 +183,70 @@ def test_tau_one_half_is_allowed_and_has_radius_zero():
 def test_a_tampered_certificate_is_refused(changes, message):
     with pytest.raises(InputError, match=message):
         replace(certify_votes(some_votes(), tau=0.75, alpha=0.001), **changes)
+
+
+@pytest.mark.parametrize("shape", [(3, 20, 30), None])
+def test_another_norm_does_not_keep_the_radius(shape):
+    """An l2 radius is no l-inf radius: that is smaller by the root of the number of entries, here 42.4 times."""
+    l2 = certify_votes(some_votes(input_shape=shape), tau=0.75, alpha=0.001)
+    with pytest.raises(
+        InputError, match="needs the input's shape" if shape is None else "proves a radius of 0.0039744"
+    ):
+        replace(l2, norm="linf")
+    with pytest.raises(InputError, match="proves nothing in norm='l1'"):
+        replace(l2, norm="l1")
+    if shape is not None:
+        linf = certify_votes(some_votes(input_shape=shape), tau=0.75, alpha=0.001, norm="linf")
+        assert replace(linf, norm="l2").radius == linf.radius  # smaller than what is proved, and so true
+        with pytest.raises(InputError, match="proves a radius of"):
+            replace(linf, input_shape=(3, 200, 300))
+
+
+def test_another_norm_does_not_keep_the_radius_of_an_older_file(tmp_path):
+    """Files of version 1 do not say the input's shape: theirs are read, but no norm is changed for another."""
+    for name in ("l2", "linf"):
+        certify_votes(some_votes(input_shape=(3, 20, 30)), tau=0.75, alpha=0.001, norm=name).save(tmp_path / name)
+        rewrite_header(tmp_path / name, as_version_1)
+    old = Certificate.load(tmp_path / "l2")
+    assert Certificate.load(tmp_path / "linf").radius == pytest.approx(old.radius / np.sqrt(1800))
+    assert (old.version, old.date, old.model, old.input_digest, old.preprocessing) == ("", "", {}, "", None)
+    with pytest.raises(InputError, match="proves a radius of"):
+        replace(old, norm="linf")
+
+
+def as_version_1(about):
+    about["version"] = 1
+    del about["digest"]
+    for name in ("input_shape", "input_digest", "model", "preprocessing", "version", "date", "command"):
+        del about["header"][name]
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"correction": "k-fwer", "b": 5}, {"correction": "bh"}, {"correction": "by"}]
+)
+def test_a_claim_about_nothing_says_so(arguments):
+    votes = Votes(np.zeros(9, int), np.full(9, 50), n=100, n0=10, noise=Gaussian(0.25))
+    certificate = certify_votes(votes, tau=0.75, alpha=0.001, **arguments)
+    assert certificate.certified == 0
+    for claim in (certificate.claim, certificate.claim_about("the coloured pixels")):
+        assert claim == "Nothing is certified: all 9 tested components abstain, and nothing is claimed."
+
+
+def test_a_certificate_says_what_it_is_about(tmp_path):
+    about = {
+        "seed": 5, "input_id": "a", "input_shape": (3, 20, 30), "input_digest": "ab", "model": {"weights": "cd"},
+        "preprocessing": {"kind": "own"},
+    }  # fmt: skip
+    certificate = certify_votes(replace(some_votes(), **about), tau=0.75, alpha=0.001)
+    certificate.save(tmp_path / "c")
+    loaded = Certificate.load(tmp_path / "c")
+    assert {name: getattr(loaded, name) for name in about} == about
+    assert loaded.version == segcertify.__version__
+    assert datetime.fromisoformat(loaded.date).utcoffset().total_seconds() == 0
+    assert abs((datetime.now(UTC) - datetime.fromisoformat(loaded.date)).total_seconds()) < 600
+    assert loaded.date == certificate.date
+    assert loaded.command == ""
+    assert replace(loaded, command="segcertify certify a.png").command == "segcertify certify a.png"
 
 
 def test_a_budget_above_what_is_certified_claims_nothing():

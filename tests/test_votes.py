@@ -55,7 +55,7 @@ def test_a_truncated_file_is_refused(tmp_path, keep):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.update(version=99), "format version 99, but this segcertify reads version 2"),
+        (lambda m: m.update(version=99), "format version 99, but this segcertify reads version 3"),
         (lambda m: m.update(format="other"), "holds 'other', not segcertify.votes"),
         (lambda m: "{", "header is missing or unreadable"),
         (lambda m: "[1, 2]", "header is missing or unreadable"),
@@ -75,7 +75,9 @@ def test_a_foreign_file_is_refused(tmp_path, change, message):
 
 def as_version_1(about):
     about["version"] = 1
-    del about["header"]["fingerprint_of"]
+    del about["digest"]
+    for name in ("fingerprint_of", "model", "preprocessing"):
+        del about["header"][name]
 
 
 def test_files_of_version_1_are_read_and_their_fingerprints_kept_apart(tmp_path):
@@ -148,6 +150,58 @@ def test_merge():
 def test_unlike_votes_do_not_merge(changes, message):
     with pytest.raises(InputError, match=message):
         votes().merge(votes(**({"draws": ((100, 200),)} | changes)))
+
+
+WEIGHTS = {"weights": "ab", "classes": ["Conv2d"], "settings": {}}
+FUNCTION = {"weights": "", "classes": [], "settings": {}, "name": "f", "answers": "12", "logits": [1.0, 30.0]}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "message"),
+    [
+        (WEIGHTS, WEIGHTS | {"weights": "cd"}, "its weights is 'ab', now it is 'cd'"),
+        (WEIGHTS, WEIGHTS | {"settings": {"": {"precision": "bf16"}}}, "its settings"),
+        (FUNCTION, FUNCTION | {"answers": "34"}, "its answers is '12', now it is '34'"),
+        (FUNCTION, FUNCTION | {"logits": [1.0, 33.0]}, "the mean sizes of its logits"),
+        (FUNCTION, WEIGHTS, "its weights is"),
+    ],
+)
+def test_votes_of_different_models_do_not_merge(ours, theirs, message):
+    for pair in ((ours, theirs, message), (theirs, ours, "votes of different models do not merge")):
+        with pytest.raises(InputError, match=pair[2]):
+            votes(model=pair[0]).merge(votes(model=pair[1], draws=((100, 200),)))
+
+
+@pytest.mark.parametrize("other", [{}, FUNCTION, FUNCTION | {"name": "g"}, FUNCTION | {"logits": [1.0001, 30.002]}])
+def test_a_model_is_known_by_what_it_does(other):
+    """Not by its name; rounding is no other model; an unknown model may be this one, and the fingerprints decide."""
+    assert votes(model=FUNCTION).merge(votes(model=other, draws=((100, 200),))).model == FUNCTION
+    assert votes(model={}).merge(votes(model=other, draws=((100, 200),))).model == other
+
+
+def test_votes_with_different_pre_processing_do_not_merge():
+    later = {"draws": ((100, 200),)}
+    with pytest.raises(InputError, match="different pre-processing do not merge"):
+        votes(preprocessing={"kind": "a"}).merge(votes(preprocessing={"kind": "b"}, **later))
+    assert votes().merge(votes(preprocessing={"kind": "b"}, **later)).preprocessing == {"kind": "b"}
+
+
+def test_files_of_version_2_say_nothing_of_the_model(tmp_path):
+    def as_version_2(about):
+        about["version"] = 2
+        del about["digest"], about["header"]["model"], about["header"]["preprocessing"]
+
+    votes(model=WEIGHTS, preprocessing={"kind": "a"}).save(tmp_path / "a")
+    rewrite_header(tmp_path / "a", as_version_2)
+    old = Votes.load(tmp_path / "a")
+    assert (old.model, old.preprocessing) == ({}, None)
+    assert old.merge(votes(model=WEIGHTS, draws=((100, 200),))).n == 200
+
+
+@pytest.mark.parametrize("changes", [{"model": {"a": {1}}}, {"preprocessing": {"a": object()}}, {"model": 3}])
+def test_descriptions_are_plain_values(changes):
+    with pytest.raises(InputError, match=f"{next(iter(changes))} must be a mapping of plain values"):
+        votes(**changes)
 
 
 def test_votes_without_a_seed_do_not_merge():

@@ -19,13 +19,16 @@ from segcertify.attacks.smoothed import noise_threat
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.numerals import upper_digits
+from segcertify.preprocessing import Preprocessing
 from segcertify.progress import Advance, progress_bar
-from segcertify.sampling.draws import Input
+from segcertify.sampling.draws import Draws, Input, input_digest
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Smooth
 from segcertify.sampling.streams import DrawStream
 from segcertify.stats.binomial import p_values
+from segcertify.storage.same_run import difference
+from segcertify.votes import model_difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +109,8 @@ class Options(TypedDict, total=False):
 def audit_certificate(
     model: Segmenter, x: Input, certificate: Certificate, *, n: int = 1000, draws: int = 8, steps: int = 20,
     restarts: int = 1, weakest: int = 3, directions: int = 2, level: float = 1e-6, seed: int | None = None,
-    batch_size: int | None = None, device: str | torch.device | None = None, progress: bool | Advance | None = None,
+    batch_size: int | None = None, device: str | torch.device | None = None,
+    preprocessing: Preprocessing | None = None, progress: bool | Advance | None = None,
 ) -> Finding:  # fmt: skip
     """Try to refute a certificate of x: count the smoothed model's labels at the strongest perturbations found.
 
@@ -129,6 +133,8 @@ def audit_certificate(
     seed : int, optional
         To reproduce a finding, which records it. By default the operating system draws one: a model that knew it could
         pass, or fail, by design.
+    preprocessing : mapping, optional
+        Of x, where it is known. Another model, input or pre-processing than the certificate's is refused.
     """
     if certificate.guarantee not in ("fwer", "k-fwer"):
         raise InputError(
@@ -153,7 +159,9 @@ def audit_certificate(
             agree = smooth.agreement(moved, certificate.labels, n=n, input_id=fresh, progress=advance)
             return Perturbed(name, moved.cpu(), agree, (certificate.labels != ABSTAIN) & (agree <= most))
 
-        unmoved = smooth.draws(x).x
+        given = smooth.draws(x)
+        _require_about(certificate, smooth, given, preprocessing)
+        unmoved = given.x
         found = [test("x itself", unmoved)]
         if certificate.radius > 0:
             perturbed = _perturbed(
@@ -162,6 +170,30 @@ def audit_certificate(
             )  # fmt: skip
             found += [test(name, moved) for name, moved in perturbed]
     return Finding(certificate, tuple(found), n, level, seed)
+
+
+def _require_about(certificate: Certificate, smooth: Smooth, given: Draws, preprocessing: Preprocessing | None) -> None:
+    """Refuse what the certificate is not about, as far as it says: older certificates say nothing."""
+    if certificate.preprocessing and preprocessing:
+        pair = ({"its": certificate.preprocessing}, {"its": preprocessing})
+        if found := [f"{name.replace('.', ' ')} is {values}" for name, values in difference(*pair).items()]:
+            raise InputError(
+                f"the input was pre-processed otherwise than the certified one: {'; '.join(found)}. Give the input "
+                "that was certified, prepared in the same way (in commands the same --short-side)"
+            )
+    ours = input_digest(given.x), given.input_shape
+    if certificate.input_digest and (certificate.input_digest, certificate.input_shape) != ours:
+        raise InputError(
+            f"the input is not the one that was certified: its digest is {ours[0][:16]} (shape {ours[1]}), but that of "
+            f"the certified one is {certificate.input_digest[:16]} (shape {certificate.input_shape}). Give the input "
+            f"that was certified: its id is {certificate.input_id!r}"
+        )
+    same_components = given.components == certificate.labels.shape  # others are refused when they are compared
+    if same_components and (differ := model_difference(certificate.model, smooth.identity(given))):
+        raise InputError(
+            f"the model is not the one that was certified: {differ}. Give that model, in the same precision (a "
+            "function without weights is known by its answers: also on the same device)"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,7 @@ def audit_run(
     seed, findings = seed_of_run(seed).value, []
     for scene in data:
         votes = Votes.load(files[scene.id])
-        if votes.input_digest != input_digest(torch.from_numpy(scene.x)):
+        if (votes.input_digest, votes.input_shape) != (input_digest(torch.from_numpy(scene.x)), scene.x.shape):
             raise InputError(f"scene {scene.id!r} is not the input that {run} certified: give the same data")
         certificate = certify_votes(
             votes.at(setting.n),
@@ -63,5 +63,6 @@ def audit_run(
             k=configuration["k"] if correction == K_FWER else None,
         )
         own = for_category(model, scene.category)
-        findings.append(audit_certificate(own, scene.x, certificate, seed=seed, **options))
+        finding = audit_certificate(own, scene.x, certificate, preprocessing=scene.preprocessing, seed=seed, **options)
+        findings.append(finding)
     return Audit(tuple(findings))

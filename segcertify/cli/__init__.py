@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 
 import segcertify
-from segcertify.cli import attack, audit, certify, demo, evaluate, join, plan, report, reproduce, train
+from segcertify.cli import attack, audit, certify, demo, evaluate, join, plan, report, reproduce, show, train
 from segcertify.cli.printing import escape, notes
 from segcertify.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (
-    demo.demo, certify.certify, plan.plan, attack.attack, audit.audit, evaluate.evaluate, report.report, train.train,
-    join.join,
+    demo.demo, certify.certify, show.show, plan.plan, attack.attack, audit.audit, evaluate.evaluate, report.report,
+    train.train, join.join,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(reproduce.app, name="reproduce")

@@ -45,12 +45,14 @@ def attack(
     With --label the attacks lead away from the ground truth, else from each model's labels. Beyond the certified
     radius nothing is promised.
     """
+    from dataclasses import replace
+
     import numpy as np
     import torch
 
     from segcertify.attacks.comparison import compare, require_comparable
     from segcertify.attacks.losses import require_loss
-    from segcertify.cli.inputs import read
+    from segcertify.cli.inputs import input_id, read
     from segcertify.figures.attack import attack_figure
     from segcertify.figures.image import save_figure
     from segcertify.models import card_of, size_note
@@ -67,9 +69,10 @@ def attack(
     x = torch.from_numpy(read_in.x).to(device)
     require_comparable(robust, other, x)
     certificate = certify(
-        robust, x, sigma=sigma, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, device=device,
-        save_votes=out / "votes.safetensors", progress=printer.progress,
+        robust, x, sigma=sigma, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, device=device, input_id=input_id(image),
+        save_votes=out / "votes.safetensors", preprocessing=read_in.preprocessing, progress=printer.progress,
     )  # fmt: skip
+    certificate = replace(certificate, command=opt.command_line())
     certificate.save(out / "certificate.safetensors")
     printer.say(certificate.claim)
     found = compare(

@@ -87,8 +87,10 @@ def audit(
     values: dict[str, Any] = {}
     if certificate is not None and model is not None and input is not None:
         segmenter = opt.ready_model(model, device, precision=precision)
-        x = read(input, segmenter, short_side=short_side).x
-        found = audit_certificate(segmenter, torch.from_numpy(x), certificate, seed=seed, **options)
+        about = read(input, segmenter, short_side=short_side)
+        found = audit_certificate(
+            segmenter, torch.from_numpy(about.x), certificate, preprocessing=about.preprocessing, seed=seed, **options
+        )
         table = _perturbed(found)
         printer.say(certificate.claim)
         printer.table(table)

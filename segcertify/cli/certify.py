@@ -48,9 +48,11 @@ def certify(
     quiet: opt.Quiet = False,
 ) -> None:
     """Certify one input. Writes votes, certificate and pictures, by default to certified/NAME. Run again to resume."""
+    from dataclasses import replace
+
     import torch
 
-    from segcertify.cli.inputs import draw, read, require_its_folder
+    from segcertify.cli.inputs import draw, input_id, read, require_its_folder
     from segcertify.models import size_note
     from segcertify.sampling.smooth import certify
 
@@ -71,9 +73,10 @@ def certify(
     with resumable():
         certificate = certify(
             segmenter, x, noise=drawn, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, correction=correction, k=k, b=b,
-            norm=norm, batch_size=batch_size, device=device, input_id=input.stem, checkpoint=resume, save_votes=votes,
-            progress=printer.progress,
+            norm=norm, batch_size=batch_size, device=device, input_id=input_id(input), checkpoint=resume,
+            save_votes=votes, preprocessing=found.preprocessing, progress=printer.progress,
         )  # fmt: skip
+    certificate = replace(certificate, command=opt.command_line())
     certificate.save(out / "certificate.safetensors")
     resume.unlink(missing_ok=True)
     pictures = draw(segmenter, found, certificate, device=device, out=out)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from segcertify.cli.options import Json, Out, Quiet, Seed, Sigma, folder
+from segcertify.cli.options import Json, Out, Quiet, Seed, Sigma, command_line, folder
 from segcertify.cli.printing import Printer, certificate_values
 from segcertify.metrics.shapenet import CATEGORIES
 
@@ -32,7 +32,7 @@ def demo(
     category = None if shape is None else category_name(shape)
     name = "demo" if category is None else f"demo-{category.lower()}"
     out = folder(out or Path("certified") / name)
-    found = run(out, category=category, sigma=sigma, seed=seed, progress=printer.progress)
+    found = run(out, category=category, sigma=sigma, seed=seed, command=command_line(), progress=printer.progress)
     printer.say(found.sentence)
     printer.table(found.table)
     printer.files(found.files)

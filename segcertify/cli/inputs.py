@@ -39,15 +39,20 @@ def read(
     )
 
 
+def input_id(path: Path) -> str:
+    """The id of an input that a file holds: its name without the suffix. With the seed it fixes every draw."""
+    return path.stem
+
+
 def require_its_folder(votes: Path, x: torch.Tensor) -> None:
     """Refuse a folder with votes of another input: two files may share a name."""
     if not votes.is_file():
         return
     try:
-        other = Votes.load(votes).input_digest != input_digest(x)
+        there = Votes.load(votes)
     except InputError as error:
         raise InputError(f"{error}: or delete it") from None
-    if other:
+    if (there.input_digest, there.input_shape) != (input_digest(x), tuple(x.shape)):
         raise InputError(f"{votes.parent} holds the certificate of another input: give another --out, or delete it")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -203,6 +204,11 @@ def folder(path: Path) -> Path:
         reason = "may not be written to" if nearest.is_dir() else "is a file"
         raise InputError(f"cannot write to the folder {path}: {nearest} {reason}")
     return path
+
+
+def command_line() -> str:
+    """The command that is running, as its certificates keep it."""
+    return shlex.join(["segcertify", *sys.argv[1:]])
 
 
 def chosen_device(device: str | None) -> str:

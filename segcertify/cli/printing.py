@@ -21,6 +21,7 @@ from segcertify.votes import seed_text
 if TYPE_CHECKING:
     from segcertify.certificate import Certificate
     from segcertify.report.table import Table as ReportTable
+    from segcertify.votes import Votes
 
 console = Console()
 notes = Console(stderr=True)
@@ -61,26 +62,16 @@ class Printer:
         """Print names and values in two columns."""
         if not self.json:
             table = Table(show_header=False)
+            table.add_column()
+            table.add_column(overflow="fold")  # a digest goes over two lines, but none is cut
             for name, value in facts.items():
                 table.add_row(name, escape(value))
             console.print(table)
 
     def certificate(self, certificate: Certificate) -> None:
         """Print what a certificate proves, in one sentence and a small table."""
-        share, claimed = certificate.certified / certificate.N, certificate.claimed
-        labelled = f"{certificate.certified:,} of {certificate.N:,}"
         self.say(certificate.claim)
-        self.facts(
-            {
-                "radius R": f"{radius_text(certificate.radius, 4)} ({claimed.threat})" if claimed.proven else NOTHING,
-                "certified" if claimed.certifies else "labelled, not certified": f"{labelled} ({percent(share)})",
-                "abstained": percent(1 - share),
-                "noise": described(certificate.noise),
-                "tau, n0, n": f"{exact(certificate.tau)}, {certificate.n0:,}, {certificate.n:,}",
-                "alpha, correction": f"{exact(certificate.alpha)}, {certificate.correction}",
-                "seed": f"{seed_text(certificate.seed)} ({'given' if certificate.seed_given else 'drawn anew'})",
-            }
-        )
+        self.facts(certificate_facts(certificate))
 
     def detail(self, text: str) -> None:
         """Print a line that belongs to no result, such as how long it took."""
@@ -116,12 +107,38 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
+def certificate_facts(certificate: Certificate) -> dict[str, str]:
+    """What a certificate proves, and from which draws, for `Printer.facts`."""
+    share, claimed = certificate.certified / certificate.N, certificate.claimed
+    labelled = f"{certificate.certified:,} of {certificate.N:,}"
+    budget = f" (k = {certificate.k:,})" if certificate.guarantee == "k-fwer" else ""
+    return {
+        "radius R": f"{radius_text(certificate.radius, 4)} ({claimed.threat})" if claimed.proven else NOTHING,
+        "certified" if claimed.certifies else "labelled, not certified": f"{labelled} ({percent(share)})",
+        "abstained": percent(1 - share),
+        "noise": described(certificate.noise),
+        "tau, n0, n": f"{exact(certificate.tau)}, {certificate.n0:,}, {certificate.n:,}",
+        "alpha, correction": f"{exact(certificate.alpha)}, {certificate.correction}{budget}",
+        "seed": seed_fact(certificate),
+    }
+
+
+def seed_fact(found: Certificate | Votes) -> str:
+    """A seed, and who chose it."""
+    if found.seed is None:
+        return "none: counted elsewhere"
+    return f"{seed_text(found.seed)} ({'given' if found.seed_given else 'drawn anew'})"
+
+
 def certificate_values(certificate: Certificate) -> dict[str, Any]:
     """A certificate without its labels, for JSON."""
-    names = ("claim", "radius", "norm", "tau", "alpha", "correction", "guarantee", "k", "n0", "n", "N", "seed")
+    names = (
+        "claim", "radius", "norm", "tau", "alpha", "correction", "guarantee", "k", "n0", "n", "N", "seed",
+        "seed_given", "input_id", "input_shape", "input_digest", "model", "preprocessing", "units", "version", "date",
+        "command",
+    )  # fmt: skip
     values = {name: getattr(certificate, name) for name in names} | {"noise": described(certificate.noise)}
     values |= {"threat": certificate.claimed.threat, "proven": certificate.claimed.proven}
-    values["seed_given"] = certificate.seed_given
     return values | {"certified": certificate.certified, "abstained": int(certificate.abstained.sum())}
 
 

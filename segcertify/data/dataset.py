@@ -14,6 +14,7 @@ from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
 from segcertify.figures.palette import Bytes
 from segcertify.numerals import counted
+from segcertify.preprocessing import Preprocessing
 
 
 class Item(Protocol):
@@ -55,6 +56,11 @@ class DataSet(ABC):
     def ids(self) -> tuple[str, ...]:
         """The scenes' names, in order."""
         return tuple(item.id for item in self.items)
+
+    @property
+    def preprocessing(self) -> Preprocessing | None:
+        """What is done to every scene's file before the noise (`segcertify.preprocessing`); None is nothing."""
+        return None
 
     def __len__(self) -> int:
         return len(self.items)

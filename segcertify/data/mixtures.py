@@ -8,6 +8,7 @@ from segcertify.data.dataset import DataSet
 from segcertify.data.domain import Domain
 from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
+from segcertify.preprocessing import Preprocessing
 
 
 class Share(NamedTuple):
@@ -33,6 +34,12 @@ class Mixture(DataSet):
     def categories(self) -> Mapping[str, tuple[int, ...]]:  # type: ignore[override]
         """As in each of the data sets."""
         return self.items[0].data.categories
+
+    @property
+    def preprocessing(self) -> Preprocessing | None:
+        """As in each of the data sets; where they differ, each scene has its own."""
+        first, *others = {id(share.data): share.data.preprocessing for share in self.items}.values()
+        return first if all(other == first for other in others) else None
 
     def __getitem__(self, index: int) -> Scene:
         """Read one scene from its data set."""

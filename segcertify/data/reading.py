@@ -15,6 +15,7 @@ from segcertify.data.images.resize import Resize
 from segcertify.data.label_codes import IGNORE
 from segcertify.errors import InputError
 from segcertify.metrics.shapenet import CATEGORIES
+from segcertify.preprocessing import Preprocessing, of_image
 
 CLOUD_SUFFIXES = (".txt", ".ply")
 """Files that always hold clouds; a ``.npy`` file may."""
@@ -27,13 +28,15 @@ class Input:
     """An input ``x`` (floats), and what is known of it.
 
     ``target`` is the ground truth of the components, IGNORE where it says nothing,
-    or None if there is none; ``resize`` says how an image was resized.
+    or None if there is none; ``resize`` says how an image was resized, ``preprocessing`` all that was done to the
+    file's numbers (`segcertify.preprocessing`).
     """
 
     x: Array
     domain: Domain
     target: IntArray | None = None
     resize: Resize | None = None
+    preprocessing: Preprocessing | None = None
 
 
 def read_input(
@@ -66,9 +69,9 @@ def read_input(
     codes = {value: value for value in (CATEGORIES[category] if category else range(classes or LARGEST_LABEL + 1))}
     codes |= {} if ignore is None else {ignore: IGNORE}
     if is_cloud:
-        points, target = read_cloud(path, None if ignore is None else codes, category=category, normals=normals)
-        return Input(points, CLOUD, target)
-    resize = None
+        found = read_cloud(path, None if ignore is None else codes, category=category, normals=normals)
+        return Input(found.x, CLOUD, found.target, preprocessing=found.preprocessing)
+    resize = preprocessing = None
     if form == ".npy":
         x = read_npy(path)
         if not np.issubdtype(x.dtype, np.floating):
@@ -79,5 +82,7 @@ def read_input(
         domain, size = IMAGE, image_size(path, upright=label is None)
         resize = None if short_side is None else Resize.to_short_side(size, short_side)
         x = read_image(path, resize=resize, upright=label is None)
+        preprocessing = of_image(size, size if resize is None else resize.after)
     target = None if label is None else read_target(Path(label), codes, image=path, size=size)
-    return Input(x, domain, target if resize is None or target is None else resize.labels(target), resize)
+    target = target if resize is None or target is None else resize.labels(target)
+    return Input(x, domain, target, resize, preprocessing)

@@ -9,6 +9,7 @@ from segcertify.arrays import BoolArray
 from segcertify.data.domain import Domain, domain_of
 from segcertify.data.label_codes import IGNORE, Target
 from segcertify.errors import InputError
+from segcertify.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +19,8 @@ class Scene:
     ``x`` of an image (3, height, width) holds floats in [0, 1], of a cloud (points, columns) a row for each point: x,
     y, z, then what else is known of it. ``target``, (height, width) or (points,), holds a class for each pixel or
     point; ``valid`` is False where the ground truth says "ignore" (``target`` is 0 there, and metrics leave the
-    component out). ``category`` is what a cloud shows, where the data set knows: ``"Airplane"``.
+    component out). ``category`` is what a cloud shows, where the data set knows: ``"Airplane"``; ``preprocessing`` what
+    was done to its file's numbers (`segcertify.preprocessing`).
     """
 
     id: str
@@ -26,6 +28,7 @@ class Scene:
     target: Target
     valid: BoolArray
     category: str = ""
+    preprocessing: Preprocessing | None = None
 
     def __post_init__(self) -> None:
         if not self.domain.components(self.x.shape) == self.target.shape == self.valid.shape:

@@ -1,6 +1,6 @@
 """A certificate for a real photograph or a generated shape, on any machine, in seconds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -53,8 +53,9 @@ class Demo:
 
 
 def run(
-    out: Path, *, category: str | None = None, sigma: float = 0.25, seed: int = 0, progress: bool | None = None
-) -> Demo:
+    out: Path, *, category: str | None = None, sigma: float = 0.25, seed: int = 0, command: str = "",
+    progress: bool | None = None,
+) -> Demo:  # fmt: skip
     """Certify the bundled photograph, or a generated shape of a category, at n0 = 10, n = 100, tau = 0.75.
 
     The seed is named, so that everyone sees the same.
@@ -63,7 +64,11 @@ def run(
     model, x = subject.model, subject.x
     noise = subject.domain.noise(Gaussian(sigma), x.shape)
     smooth = Smooth(model, noise, seed=seed)
-    certificate = smooth.certify(x, tau=0.75, n=100, n0=10, alpha=0.001, input_id=subject.id, progress=progress)
+    certificate = smooth.certify(
+        x, tau=0.75, n=100, n0=10, alpha=0.001, input_id=subject.id, preprocessing=subject.preprocessing,
+        progress=progress,
+    )  # fmt: skip
+    certificate = replace(certificate, command=command)
     certificate.save(file := out / "certificate.safetensors")
     prediction = base_labels(model, x)
     return Demo(subject, certificate, prediction, (*subject.draw(out / "certified", certificate, prediction), file))

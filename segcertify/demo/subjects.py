@@ -9,7 +9,7 @@ import torch
 
 from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate
-from segcertify.data import read_input
+from segcertify.data import Input, read_input
 from segcertify.data.domain import IMAGE
 from segcertify.data.sets import shapes
 from segcertify.figures.image import save_figure, steps_figure
@@ -21,8 +21,12 @@ from segcertify.sampling.streams import DrawStream
 
 def photograph() -> torch.Tensor:
     """The bundled photograph, Chelsea the cat (CC0): (3, 160, 241) in [0, 1], about the size that `pets` knows."""
+    return torch.from_numpy(_chelsea().x)
+
+
+def _chelsea() -> Input:
     with as_file(files("segcertify.demo") / "chelsea.jpg") as file:
-        return torch.from_numpy(read_input(file, short_side=160).x)
+        return read_input(file, short_side=160)
 
 
 class Cat:
@@ -31,7 +35,8 @@ class Cat:
     id, title, domain, chance = "", "The photograph's pixels", IMAGE, "the noise drawn"
 
     def __init__(self) -> None:
-        self.x, self.model = photograph(), load("pets")
+        read_in = _chelsea()
+        self.x, self.preprocessing, self.model = torch.from_numpy(read_in.x), read_in.preprocessing, load("pets")
         card = card_of(self.model)
         assert card is not None  # what ships has one
         self.classes, self.colours = card.classes, np.array(card.colours) / 255
@@ -62,6 +67,7 @@ class Shape:
     """A shape of a category, the model that labels its points, and what is said and drawn of them."""
 
     chance = "the noise drawn and the network's own sampling"
+    preprocessing = None
 
     def __init__(self, category: str) -> None:
         self.data = shapes.load(count=1, category=[category], normals=True)

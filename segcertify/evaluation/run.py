@@ -86,6 +86,7 @@ def evaluate(
         device=device.type,
         k=next((correction.k for correction in chosen if correction.name == K_FWER), None),
         noises={exact(sigma): identified(each) for sigma, each in noises.items()},
+        preprocessing=None if data.preprocessing is None else dict(data.preprocessing),
     )
     model, attacked = with_precision(model, precision), None
     if attack is not None:
@@ -174,7 +175,8 @@ class _Evaluation:
         prefixes = [setting.n for setting in self.configuration.settings if setting.sigma == sigma]
         return self.smoothed[kind].votes(
             scene.x, n=self.configuration.largest_n[sigma], n0=self.configuration.n0, input_id=scene.id,
-            prefixes=prefixes, checkpoint=self.folder.checkpoint(scene.id, sigma), progress=advance,
+            prefixes=prefixes, checkpoint=self.folder.checkpoint(scene.id, sigma), preprocessing=scene.preprocessing,
+            progress=advance,
         )  # fmt: skip
 
     def _certified(

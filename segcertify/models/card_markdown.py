@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from segcertify.preprocessing import in_words, of_cloud, of_image
 from segcertify.specs import with_option
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ import segcertify as sc
 **What a certificate says.** It is about this model under the noise that was drawn: with probability at least
 1 - alpha, the smoothed model's labels that are not ABSTAIN are the same for every input within the radius. It
 does not say that the labels are right, and says nothing of another model, another noise or a larger change.
+{units}
 
 ## Data and licence
 
@@ -90,6 +92,7 @@ def markdown(card: Card, file: str) -> str:
         "task": "other" if card.of_clouds else "image-segmentation",
         "tag": "point-cloud-segmentation" if card.of_clouds else "image-segmentation",
         "count": len(classes),
+        "units": _units(card),
         "best": f"\nIt does best on {card.inputs}." if card.inputs else "",
         "architecture": _table(("architecture", "value"), _settings(card.architecture)),
         "classes": _table(("label", "class", "colour"), classes),
@@ -97,6 +100,13 @@ def markdown(card: Card, file: str) -> str:
         "metrics": _table(("metric", "value"), metrics) if metrics else _NOT_MEASURED,
     }
     return _MARKDOWN.format(**{**vars(card), **values})
+
+
+def _units(card: Card) -> str:
+    """What a radius is about: the input after the pre-processing that `segcertify.data` does."""
+    if card.of_clouds:
+        return in_words(of_cloud())
+    return f"{in_words(of_image())} An image that is resized is certified as it is afterwards."
 
 
 def _settings(values: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:

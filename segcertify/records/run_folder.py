@@ -111,7 +111,8 @@ def _migrated(found: dict[str, Any]) -> dict[str, Any]:
     were given.
     """
     found = {
-        "noise": "gaussian", "categories": {}, "attack": None, "k": None, "noises": None, "seed_given": True, **found
+        "noise": "gaussian", "categories": {}, "attack": None, "k": None, "noises": None, "seed_given": True,
+        "preprocessing": None, **found,
     }  # fmt: skip
     found["noise"] = OLD_NOISES.get(found["noise"], found["noise"])
     found.setdefault("identity", found.pop("weights", ""))

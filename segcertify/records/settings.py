@@ -93,7 +93,8 @@ class Configuration:
     ``identity`` describes the model (`segcertify.sampling.identity`), ``categories`` are the classes that clouds of
     each category have, ``scenes`` is a digest of the scenes, ``k`` that of the correction k-fwer. ``noise`` is a name
     (`segcertify.noise.names`), or says what the noise of each sigma is; ``noises`` are those that are drawn, by sigma.
-    ``seed_given`` is False if the operating system drew the seed.
+    ``seed_given`` is False if the operating system drew the seed. ``preprocessing`` is what is done to every scene's
+    file before the noise (`segcertify.preprocessing`).
     """
 
     model: str
@@ -114,6 +115,7 @@ class Configuration:
     k: int | None = None
     noises: dict[str, dict[str, Any]] = field(default_factory=dict)
     seed_given: bool = True
+    preprocessing: dict[str, Any] | None = None
     version: str = __version__
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ from segcertify.claims import Claim, seed_assumption
 from segcertify.errors import InputError
 from segcertify.noise import Gaussian, Noise, from_plain, parse
 from segcertify.numerals import counted, exact
+from segcertify.preprocessing import in_words
 from segcertify.records import Record, RunFolder
 from segcertify.report.attacked import AttackedRow, attacked_rows, attacked_table
 from segcertify.report.summary import Curve, Row, category_table, class_table, radius_curves, results_table, summarize
@@ -86,7 +87,9 @@ class Run:
 
     def table(self) -> Table:
         """All settings."""
-        return results_table(self.rows, title=self.title)
+        table = results_table(self.rows, title=self.title)
+        units = in_words(self.configuration["preprocessing"])
+        return replace(table, notes=(*table.notes, units)) if units else table
 
     def class_table(self) -> Table:
         """All classes."""

@@ -34,7 +34,8 @@ def joint_class(
     """
     alpha = require_probability("alpha", alpha)
     n, n0 = require_integer("n", n), require_integer("n0", n0)
-    draws = Smooth(model, noise, seed=seed, batch_size=batch_size, device=device).draws(x, input_id)
+    smooth = Smooth(model, noise, seed=seed, batch_size=batch_size, device=device)
+    draws = smooth.draws(x, input_id)
     tested = np.ones(draws.components, bool) if mask is None else require_mask(mask, draws.components)
     noise.radius(0.5, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
     where = torch.tensor(tested.ravel(), device=draws.x.device)
@@ -51,6 +52,7 @@ def joint_class(
             for _, batch in draws.batches("agree", 0, n, advance=advance)
         )
     votes = draws.record(np.array(0), np.array(agree), n=n, n0=n0)  # one component: the whole map
+    votes = replace(votes, model=smooth.identity(draws))
     whole = indiv_class(votes, alpha=alpha, norm=norm)
     labels = np.where(tested & ~whole.abstained, candidate[0].cpu().numpy().astype(np.int32), ABSTAIN)
     return replace(whole, labels=labels, N=int(tested.sum()))

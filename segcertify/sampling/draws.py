@@ -6,7 +6,7 @@ what ran before. The "candidate" and the "agree" draws share nothing.
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,11 @@ class Draws:
     def fingerprint(self) -> tuple[float, ...]:
         """A few of the model's answers to its probe."""
         return self._probe.fingerprint
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        """All of the model's answers to its probe, in plain values."""
+        return self._probe.answers
 
     def record(self, candidate: Array, agree: Array, *, n: int, n0: int) -> Votes:
         """Votes that say which input, noise and seed they come from."""
@@ -159,5 +164,5 @@ def require_input(x: Input, device: torch.device) -> torch.Tensor:
 
 
 def input_digest(x: torch.Tensor) -> str:
-    """A digest of an input, as votes keep it."""
+    """A digest of an input's bytes, as votes keep it beside the shape, without which it says too little."""
     return hashlib.sha256(x.cpu().contiguous().numpy().tobytes()).hexdigest()

@@ -33,6 +33,30 @@ def identity(model: object) -> dict[str, Any]:
     }
 
 
+def identity_with_answers(described: Mapping[str, Any], model: object, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """The `identity` of a model as votes keep it: what has no weights to tell it by has its name and `answers` too."""
+    if described["weights"]:
+        return dict(described)
+    while isinstance(model, nn.Module) and callable(getattr(model, "model", None)):
+        model = model.model  # a function in our wrappers
+    function = getattr(model, "func", model)  # of a functools.partial
+    return {**described, "name": getattr(function, "__qualname__", type(function).__qualname__), **answers}
+
+
+def answers(output: torch.Tensor, labels: torch.Tensor) -> dict[str, Any]:
+    """What a model said to one input, in plain values: a digest of all labels, and how large a class's logits are.
+
+    Rounding on another device should change neither, except where logits are nearly tied. So the digest is of labels;
+    the mean sizes of logits, of at most 32 classes, are compared up to rounding (`segcertify.votes.model_difference`).
+    """
+    shape = f"{tuple(labels.shape)}:".encode()
+    said: dict[str, Any] = {"answers": hashlib.sha256(shape + labels.cpu().numpy().tobytes()).hexdigest()[:16]}
+    if output.is_floating_point():
+        sizes = output.double().abs().reshape(len(output), -1).mean(1)[:: max(1, len(output) // 32)]
+        said["logits"] = [float(f"{size:.4g}") for size in sizes.tolist()]
+    return said
+
+
 def same_identity(model: object, stored: Mapping[str, Any] | str) -> bool:
     """Whether a model is the one that was described; an earlier version described it by a digest alone.
 

@@ -6,14 +6,16 @@ its shape alone, so that one probe serves all inputs of that shape, and its
 fingerprint identifies the model whatever the input, the seed and the batch size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from segcertify.errors import InputError
 from segcertify.noise import Noise
 from segcertify.sampling.batch_size import fitting_batch_size, forget_peak, halve_until_it_fits, out_of_memory
+from segcertify.sampling.identity import answers
 from segcertify.sampling.segmenter import Segmenter, is_random, raw_output, to_labels, to_model_dtype
 from segcertify.sampling.streams import DrawStream
 
@@ -33,6 +35,8 @@ class Probe:
     batch_size: int
     entries: int
     """Of the probe's batches: 2, or 1 where 2 are not allowed or do not fit into memory."""
+    answers: Mapping[str, Any]
+    """All answers to the first draw, in plain values: they identify a model that has no weights."""
 
 
 def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | None) -> Probe:
@@ -42,10 +46,12 @@ def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | 
     """
     fixed = DrawStream(0, "probe", "probe", 0).uniform_(torch.empty(like.shape, dtype=like.dtype)).to(like.device)
     output, batch = _outputs(model, noise, fixed, size=min(2, batch_size or 2))
-    components = tuple(to_labels(output, batch).shape[1:])
+    labels = to_labels(output, batch)
+    components = tuple(labels.shape[1:])
     if 0 in components:
         raise InputError(f"the model gave shape {tuple(output.shape)}: no components to certify")
-    return Probe(components, fingerprint(output[0]), batch_size or fitting_batch_size(fixed, output), len(output))
+    fitting = batch_size or fitting_batch_size(fixed, output)
+    return Probe(components, fingerprint(output[0]), fitting, len(output), answers(output[0], labels[0]))
 
 
 def noisy_outputs(

@@ -5,6 +5,8 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,10 +16,12 @@ from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Gaussian, Noise, require_noise
+from segcertify.preprocessing import Preprocessing, require_plain
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, recorded_seed
 from segcertify.sampling.counting import agreement, class_counts, last, two_passes
 from segcertify.sampling.draws import Draws, Input, require_device, require_input, working_device
+from segcertify.sampling.identity import identity, identity_with_answers
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter, require_ready
@@ -106,6 +110,14 @@ class Smooth:
             input_id=str(input_id),
         )  # fmt: skip
 
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        return identity(self.model)
+
+    def identity(self, draws: Draws) -> dict[str, Any]:
+        """The model in plain values, as votes keep it (`segcertify.sampling.identity`); ``draws`` are any of its."""
+        return identity_with_answers(self._described, self.model, draws.answers)
+
     def votes(
         self,
         x: Input,
@@ -118,6 +130,7 @@ class Smooth:
         prefixes: Sequence[int] = (),
         checkpoint: Path | None = None,
         checkpoint_every: float = 10.0,
+        preprocessing: Preprocessing | None = None,
         progress: bool | Advance | None = None,
     ) -> Votes:
         """The candidate per component from n0 draws, and its agreement count among n fresh draws.
@@ -138,6 +151,9 @@ class Smooth:
             A file to resume from and to save to, every ``checkpoint_every`` seconds. It stays when the run
             is done (calling again then returns at once): delete it once the votes are saved. A run that resumes
             takes the seed of the file; another seed, input or model is refused.
+        preprocessing : mapping, optional
+            What was done to the input's file before the noise, in plain values (`segcertify.preprocessing`): the
+            claim then says what its radius is about.
         progress : bool or function, optional
             Whether to show a progress bar; by default on a terminal only. A function is called with each number
             of draws done, and no bar is shown.
@@ -153,9 +169,11 @@ class Smooth:
         mask = None if mask is None else require_mask(mask, draws.components)
         tested = None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest()
         run = {"mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes}
+        described = require_plain("model", self.identity(draws))
+        preprocessing = None if preprocessing is None else require_plain("preprocessing", preprocessing)
         saved = Checkpoint(checkpoint, draws, run, every=checkpoint_every)
         votes = two_passes(draws, saved, n=n, n0=n0, first=first, prefixes=prefixes, progress=progress)
-        return replace(votes, mask=mask)
+        return replace(votes, mask=mask, model=described, preprocessing=preprocessing)
 
     def certify(
         self,
@@ -173,6 +191,7 @@ class Smooth:
         mask: BoolArray | None = None,
         checkpoint: Path | None = None,
         save_votes: Path | None = None,
+        preprocessing: Preprocessing | None = None,
         progress: bool | Advance | None = None,
     ) -> Certificate:
         """SegCertify: `votes`, then `segcertify.certify_votes` [Fischer2021, Alg. 2].
@@ -195,7 +214,10 @@ class Smooth:
         recorded = recorded or _seed_of_votes(save_votes, draws, n=n, n0=n0, mask=mask)
         once = copy.copy(self)  # with one seed for all of this call
         once._seed = seed_of_run(self._seed, recorded or Seed(draws.seed, draws.seed_given))
-        votes = once.votes(draws.x, n=n, n0=n0, input_id=input_id, mask=mask, checkpoint=checkpoint, progress=progress)
+        votes = once.votes(
+            draws.x, n=n, n0=n0, input_id=input_id, mask=mask, checkpoint=checkpoint, preprocessing=preprocessing,
+            progress=progress,
+        )  # fmt: skip
         if save_votes is not None:
             votes.save(save_votes)
         return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
@@ -259,12 +281,12 @@ def sample(
     model: Segmenter, x: Input, *, noise: Noise, n: int = 100, n0: int = 10, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, input_id: str = "",
     mask: BoolArray | None = None, first: int = 0, prefixes: Sequence[int] = (), checkpoint: Path | None = None,
-    checkpoint_every: float = 10.0, progress: bool | Advance | None = None,
+    checkpoint_every: float = 10.0, preprocessing: Preprocessing | None = None, progress: bool | Advance | None = None,
 ) -> Votes:  # fmt: skip
     """`Smooth.votes` in one call, where its arguments are explained."""
     return Smooth(model, noise, seed=seed, batch_size=batch_size, device=device).votes(
         x, n=n, n0=n0, input_id=input_id, mask=mask, first=first, prefixes=prefixes, checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every, progress=progress,
+        checkpoint_every=checkpoint_every, preprocessing=preprocessing, progress=progress,
     )  # fmt: skip
 
 
@@ -273,7 +295,8 @@ def certify(
     n: int = 100, n0: int = 10, alpha: float = 0.001, seed: int | None = None, correction: str | Correction = "holm",
     k: int | None = None, b: int | None = None, norm: str | None = None, batch_size: int | None = None,
     device: str | torch.device | None = None, input_id: str = "", mask: BoolArray | None = None,
-    checkpoint: Path | None = None, save_votes: Path | None = None, progress: bool | Advance | None = None,
+    checkpoint: Path | None = None, save_votes: Path | None = None, preprocessing: Preprocessing | None = None,
+    progress: bool | Advance | None = None,
 ) -> Certificate:  # fmt: skip
     """SegCertify in one call, `Smooth.certify`: `sample`, then `certify_votes` [Fischer2021, Alg. 2].
 
@@ -283,5 +306,5 @@ def certify(
     """
     return Smooth(model, noise, sigma=sigma, seed=seed, batch_size=batch_size, device=device).certify(
         x, tau=tau, n=n, n0=n0, alpha=alpha, correction=correction, k=k, b=b, norm=norm, input_id=input_id, mask=mask,
-        checkpoint=checkpoint, save_votes=save_votes, progress=progress,
+        checkpoint=checkpoint, save_votes=save_votes, preprocessing=preprocessing, progress=progress,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from torch import nn
 from segcertify.errors import InputError
 from segcertify.storage import archive
 
-VERSION = 1
+VERSION = 2
 
 
 def save(path: Path, *, step: int, modules: Mapping[str, nn.Module], optimiser: torch.optim.Optimizer) -> None:
@@ -30,7 +30,7 @@ def save(path: Path, *, step: int, modules: Mapping[str, nn.Module], optimiser: 
 def load(path: Path, *, modules: Mapping[str, nn.Module], optimiser: torch.optim.Optimizer) -> int:
     """Load a saved state into modules and optimiser; returns the number of steps done."""
     try:
-        header, arrays = archive.read(path, kind="training", version=VERSION)
+        header, arrays = archive.read(path, kind="training", version=VERSION, migrations={1: dict})
     except InputError as error:
         raise InputError(f"{error}. It is the state of an unfinished run: delete it to begin the run again") from None
     parts: dict[str, dict[str, torch.Tensor]] = {}

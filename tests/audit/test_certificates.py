@@ -44,7 +44,8 @@ def overstated(certificate, factor=3.0):
     """The same labels at a radius so many times as large; tau must go up too, or the radius is refused at once."""
     noise, wanted = certificate.noise, factor * certificate.radius
     taus = np.linspace(certificate.tau, 1, 10_000, endpoint=False)
-    tau = float(taus[np.argmax(noise.radius(taus) >= wanted)])
+    proved = noise.radius(taus, certificate.norm, certificate.input_shape)
+    tau = float(taus[np.argmax(proved >= wanted)])
     return replace(certificate, tau=tau, radius=wanted)
 
 

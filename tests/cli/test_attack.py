@@ -116,6 +116,24 @@ def test_only_images_are_attacked(files, segcertify):
     assert "an image is attacked, but cloud.npy holds an array or a cloud" in shown
 
 
+def test_attack_and_certify_agree_on_an_image(files, segcertify, attack):
+    """The same file, settings and seed: the same draws, and so the same labels."""
+    settings = ["--short-side", "16", "--seed", "5", "--n", "60", "--sigma", "0.25"]
+    attack(*settings)
+    segcertify("certify", "photo.png", "--model", "python:models:steep", *settings)
+    found, again = (
+        sc.Certificate.load(files / folder / "photo" / "certificate.safetensors")
+        for folder in ("attacked", "certified")
+    )
+    assert 0 < again.certified < again.N
+    assert np.array_equal(found.labels, again.labels)
+    same = ("seed", "input_id", "input_digest", "input_shape", "model", "preprocessing", "radius", "noise", "n", "n0")
+    for name in same:
+        assert getattr(found, name) == getattr(again, name), name
+    assert found.command.startswith("segcertify attack photo.png --model")
+    assert again.command.startswith("segcertify certify photo.png --model")
+
+
 def test_json(attack):
     found = attack("--short-side", "16", "--json").json
     assert found["certificate"]["N"] == 16 * 24

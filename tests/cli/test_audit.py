@@ -16,6 +16,9 @@ import torch
 def bright():
     return lambda batch: 10 * torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)
 
+def dim():
+    return lambda batch: 10 * torch.stack([batch.mean(1), 1.02 - batch.mean(1)], 1)
+
 def grey():
     def model(batch):
         grey = 10 * batch.mean(1)
@@ -48,6 +51,22 @@ def test_a_true_certificate_and_an_edited_one(photo, segcertify):
     assert found["refuted"] is True
     assert "The certificate is refuted" in found["verdict"]
     assert sum(each["violations"] for each in found["perturbed"]) > 0
+
+
+def test_what_the_certificate_is_not_about_is_refused(photo, segcertify):
+    """Another model, input or size: by what the certificate says, before any draw."""
+    about = ["audit", photo, "--input", "photo.png", *BRIGHT, "--n", "200"]
+    other = segcertify("audit", photo, "--input", "photo.png", "--model", "python:bright_model:dim", code=2).err
+    assert "the model is not the one that was certified: its answers is" in other
+    assert "Give that model" in other
+    resized = segcertify(*about, "--short-side", "4", code=2).err
+    assert "pre-processed otherwise than the certified one: its after is [8, 16], now it is [4, 8]" in resized
+    assert "the same --short-side" in resized
+    with Image.open("photo.png") as image:
+        image.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save("photo.png")
+    flipped = segcertify(*about, code=2).err
+    assert "the input is not the one that was certified: its digest is" in flipped
+    assert "Give the input that was certified: its id is 'photo'" in flipped
 
 
 def test_the_sampler(photo, segcertify):

@@ -1,5 +1,6 @@
 """A model's identity in plain values: what decides its answers is in it, and nothing else is."""
 
+import functools
 import hashlib
 import json
 
@@ -7,9 +8,11 @@ import pytest
 import torch
 from torch import nn
 
+import segcertify as sc
 from segcertify.errors import InputError
 from segcertify.models import Ensemble, MultiScale, View, adapt, load, with_precision
 from segcertify.sampling.identity import identity, same_identity, weights_digest
+from segcertify.votes import model_difference
 
 
 def network(seed=0):
@@ -140,3 +143,75 @@ def test_a_wrapper_without_settings_is_still_told_apart():
     assert kept != negated
     assert kept["settings"] == {"": {"class": "Kept"}}
     assert not same_identity(Negated(network()), kept)
+
+
+def votes_of(model, x=None, **settings):
+    x = torch.rand(3, 6, 8, generator=torch.Generator().manual_seed(0)) if x is None else x
+    return sc.sample(model, x, noise=sc.Gaussian(0.1), n=20, n0=5, **settings)
+
+
+def test_votes_keep_the_identity_of_a_network():
+    model = network()
+    votes = votes_of(model)
+    assert votes.model == json.loads(json.dumps(identity(model)))
+    assert "name" not in votes.model
+    assert votes_of(network(1)).model != votes.model
+    assert sc.certify_votes(votes, tau=0.5, alpha=0.1).model == votes.model
+
+
+def test_a_network_is_described_once_for_each_smoothed_model(monkeypatch):
+    described = []
+    monkeypatch.setattr("segcertify.sampling.smooth.identity", lambda model: described.append(model) or identity(model))
+    smooth = sc.Smooth(network(), sigma=0.1)
+    for size in (6, 6, 8):
+        smooth.votes(torch.rand(3, 6, size), n=4, n0=2)
+    assert len(described) == 1
+
+
+def bright(batch):
+    return (batch.mean(1) > 0.5).long()
+
+
+def test_a_function_is_known_by_all_its_answers_to_the_probe():
+    """Also where a single one of 1,536 differs, of which a fingerprint takes every third."""
+    x = torch.rand(3, 32, 48, generator=torch.Generator().manual_seed(1))
+
+    def one_other(batch):
+        labels = bright(batch)
+        labels[:, 5, 7] = 1 - labels[:, 5, 7]
+        return labels
+
+    ours = votes_of(bright, x)
+    assert (ours.model["name"], ours.model["weights"]) == ("bright", "")
+    assert votes_of(bright, x, batch_size=1).model == ours.model
+    assert votes_of(bright, x + 1, seed=3).model == ours.model  # whatever the input and the seed
+    other = votes_of(one_other, x)
+    assert other.fingerprint == ours.fingerprint
+    assert other.model["answers"] != ours.model["answers"]
+    assert "its answers is" in model_difference(ours.model, other.model)
+
+
+def test_a_function_around_a_network_is_known_by_its_logits():
+    """On noise a network may give all of an image one label: two networks then differ in their logits alone."""
+
+    def made(seed):
+        inner = network(seed)
+        return lambda batch: inner(batch) + torch.tensor([5.0, 0.0])[:, None, None]
+
+    first, again, other = (votes_of(made(seed)).model for seed in (0, 0, 1))
+    assert first["answers"] == other["answers"]
+    assert model_difference(first, again) == ""
+    assert "the mean sizes of its logits" in model_difference(first, other)
+    assert votes_of(made(0), batch_size=1).model["answers"] == first["answers"]
+
+
+def test_names_have_no_addresses():
+    class Callable:
+        def __call__(self, batch):
+            return bright(batch)
+
+    named = (("Callable", Callable()), ("bright", functools.partial(bright)), ("bright", adapt(bright)))
+    for name, model in named:
+        said = votes_of(model).model["name"]
+        assert said.endswith(name)
+        assert "0x" not in said

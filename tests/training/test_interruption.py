@@ -41,7 +41,7 @@ def test_a_run_ends_its_step_and_goes_on_from_there(data, tmp_path, monkeypatch,
     if raised is SystemExit:
         assert caught.value.code == 143
     assert {n: signal.getsignal(n) for n in STOPS} == usual
-    assert archive.read(out / "resume.safetensors", kind="training", version=1)[0]["step"] == 5
+    assert archive.read(out / "resume.safetensors", kind="training", version=2)[0]["step"] == 5
     assert [row["step"] for row in read_log(out / "log.csv")] == [2, 4, 5]
     path = trained(data, out, quick(), model=small(seed=3))
     found, wanted = (read_model(file)[1].tensors for file in (path, whole))

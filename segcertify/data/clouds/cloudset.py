@@ -17,6 +17,7 @@ from segcertify.data.domain import CLOUD, Domain
 from segcertify.data.label_codes import IGNORE, Target, decode, require_codes
 from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
+from segcertify.preprocessing import Preprocessing, of_cloud
 
 XYZ = ("x", "y", "z")
 NORMALS = ("nx", "ny", "nz")
@@ -33,6 +34,14 @@ class CloudFile(NamedTuple):
     id: str
     path: Path
     category: str = ""
+
+
+class Cloud(NamedTuple):
+    """A cloud as it was read: ``target`` is None where there are no labels."""
+
+    x: npt.NDArray[np.float32]
+    target: Target | None
+    preprocessing: Preprocessing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,25 +89,33 @@ class CloudSet(DataSet):
     def __getitem__(self, index: int) -> Scene:
         """Read one scene."""
         cloud = self.items[index]
-        x, target = self._shape(cloud)
+        x, target, preprocessing = self._shape(cloud)
         if self.points is not None:
             chosen = draw(len(x), self.points, seed=self.seed, cloud_id=cloud.id)
+            preprocessing = {**preprocessing, "points": [len(x), self.points]}
             x, target = x[chosen], target[chosen]
         valid = target != IGNORE
-        return Scene(cloud.id, x.astype(np.float32), np.where(valid, target, 0), valid, cloud.category)
+        target = np.where(valid, target, 0)
+        return Scene(cloud.id, x.astype(np.float32), target, valid, cloud.category, preprocessing)
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """Every cloud is centred and scaled."""
+        return of_cloud()
 
     def check(self) -> None:
         """Read every file; an error names the first bad one."""
         for cloud in self.items:
             self._shape(cloud)
 
-    def _shape(self, cloud: CloudFile) -> tuple[FloatArray, Target]:
-        """The whole shape, at the origin and of radius 1, and its points' classes, IGNORE where there is none."""
+    def _shape(self, cloud: CloudFile) -> tuple[FloatArray, Target, Preprocessing]:
+        """The whole shape, at the origin and of radius 1, its points' classes (or IGNORE), and its pre-processing."""
         _, path, category = cloud
         own = {IGNORE, *self.categories.get(category, range(len(self.classes)))}
         codes = {value: code for value, code in self.codes.items() if code in own}
         table = read_points(path, self.columns, self._wanted())
-        return _at_unit_radius(path, table[:, :-1]), _classes(path, table[:, -1], codes, category=category)
+        x, preprocessing = _at_unit_radius(path, table[:, :-1])
+        return x, _classes(path, table[:, -1], codes, category=category), preprocessing
 
     def _wanted(self) -> tuple[str, ...]:
         return (*XYZ, *(NORMALS if self.normals else ()), self.label)
@@ -109,7 +126,7 @@ class CloudSet(DataSet):
 
 def read_cloud(
     path: Path, codes: Mapping[int, int] | None, *, category: str = "", normals: bool | None = None
-) -> tuple[npt.NDArray[np.float32], Target | None]:
+) -> Cloud:
     """One cloud from its file, with all its points, as a `CloudSet` makes it: x, and the target where there are labels.
 
     The columns (in PLY files the properties) are those of one of ``LAYOUTS``: x y z, then normals, labels, both
@@ -128,7 +145,8 @@ def read_cloud(
     table, target = read_points(path, columns, wanted), None
     if codes is not None and LABEL in wanted:
         table, target = table[:, :-1], _classes(path, table[:, -1], codes, category=category)
-    return _at_unit_radius(path, table).astype(np.float32), target
+    x, preprocessing = _at_unit_radius(path, table)
+    return Cloud(x.astype(np.float32), target, preprocessing)
 
 
 def _classes(path: Path, labels: FloatArray, codes: Mapping[int, int], *, category: str) -> Target:
@@ -147,13 +165,14 @@ def name_suffix(*, points: int | None, normals: bool) -> str:
     return f"{drawn}{' with normals' if normals else ''}"
 
 
-def _at_unit_radius(path: Path, table: FloatArray) -> FloatArray:
+def _at_unit_radius(path: Path, table: FloatArray) -> tuple[FloatArray, Preprocessing]:
     """Points moved so that their mean is 0, scaled so that the farthest is at distance 1; normals stay as they are."""
-    centred: FloatArray = table[:, :3] - table[:, :3].mean(axis=0)
+    centre: FloatArray = table[:, :3].mean(axis=0)
+    centred: FloatArray = table[:, :3] - centre
     radius = float(np.linalg.norm(centred, axis=1).max())
     if not radius > 0:
         raise InputError(f"{path}: all {len(table)} points lie in one place, so the shape has no size: remove it")
-    return np.concatenate([centred / radius, table[:, 3:]], axis=1)
+    return np.concatenate([centred / radius, table[:, 3:]], axis=1), of_cloud(centre.tolist(), 1 / radius)
 
 
 def draw(count: int, points: int, *, seed: int, cloud_id: str) -> IntArray:

@@ -12,6 +12,7 @@ from segcertify.data.images.resize import Resize, Size
 from segcertify.data.label_codes import IGNORE, Target, require_codes
 from segcertify.data.scene import Scene
 from segcertify.errors import require_integer
+from segcertify.preprocessing import Preprocessing, of_image
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,10 +49,16 @@ class ImageSet(DataSet):
         target = self._target(pair)
         resize = self._change(target.shape)
         x = read_image(pair.image, resize=resize)
+        preprocessing = of_image(target.shape, target.shape if resize is None else resize.after)
         if resize is not None:
             target = resize.labels(target)
         valid = target != IGNORE
-        return Scene(pair.id, x, np.where(valid, target, 0), valid)
+        return Scene(pair.id, x, np.where(valid, target, 0), valid, preprocessing=preprocessing)
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """Every image is divided by 255, and perhaps resized."""
+        return of_image(None, self.resize)
 
     def shape(self, index: int) -> tuple[int, ...]:
         """Height and width of a scene, from the headers of its two files; their pixels are not read."""

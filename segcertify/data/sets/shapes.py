@@ -22,7 +22,7 @@ from segcertify.storage import archive
 
 SEED = 2021
 """The seed of the shapes that ship: the model `parts` was trained on those of seed 0."""
-KIND, VERSION = "shapes", 1
+KIND, VERSION = "shapes", 2
 XYZ, NORMALS = 32767, 127
 """In the file, coordinates and normals are integers: 1 is written as this."""
 OPTIONS = {"count": INTEGER, "seed": Option(str(SEED), int), "category": NAMES, "normals": FLAG, "points": INTEGER}
@@ -94,7 +94,7 @@ def load(
 def _shipped() -> tuple[Shape, ...]:
     """The shapes in the file, in its order."""
     with as_file(files("segcertify.data.sets") / "shapes.safetensors") as path:
-        header, arrays = archive.read(path, kind=KIND, version=VERSION)
+        header, arrays = archive.read(path, kind=KIND, version=VERSION, migrations={1: dict})
     normals = arrays["normals"].astype(np.float32)
     normals /= np.linalg.norm(normals, axis=-1, keepdims=True)
     clouds = np.concatenate([arrays["xyz"] / np.float32(XYZ), normals], axis=-1)

@@ -212,7 +212,7 @@ def test_clouds_that_are_made_differently_are_not_joined(tmp_path):
 def test_one_cloud_alone_is_as_in_a_data_set(tmp_path, normals):
     table = trees.rows(0, [0, 1, 255])
     scene = one(tmp_path, table, normals=normals, points=None)[0]
-    x, target = read_cloud(tmp_path / "p.npy", {0: 0, 1: 1, 255: IGNORE}, normals=normals)
+    x, target, _ = read_cloud(tmp_path / "p.npy", {0: 0, 1: 1, 255: IGNORE}, normals=normals)
     assert x.dtype == scene.x.dtype
     np.testing.assert_array_equal(x, scene.x)
     np.testing.assert_array_equal(target, np.where(scene.valid, scene.target, IGNORE))

@@ -196,7 +196,7 @@ def test_the_file_that_ships_holds_what_is_generated():
 def test_the_command_writes_the_file(tmp_path, capsys):
     main([str(tmp_path / "a.safetensors"), "--count", "3", "--points", "64"])
     assert "a.safetensors" in capsys.readouterr().out
-    header, arrays = archive.read(tmp_path / "a.safetensors", kind="shapes", version=1)
+    header, arrays = archive.read(tmp_path / "a.safetensors", kind="shapes", version=2)
     assert (header["seed"], header["ids"][2]) == (2021, "Cap-000002")
     assert {name: array.shape for name, array in arrays.items()} == {
         "xyz": (3, 64, 3), "normals": (3, 64, 3), "parts": (3, 64)

@@ -1,0 +1,138 @@
+"""Pre-processing: a radius is in the units after it, and every claim says so."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import segcertify as sc
+from segcertify.data import load, read_input
+from segcertify.errors import InputError
+from segcertify.models.card_markdown import markdown
+from segcertify.preprocessing import in_words, of_cloud, of_image, require_plain
+
+
+def heights(batch):
+    """The label of a point: whether it lies above the middle."""
+    return (batch[..., 1] > 0).long()
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    """A cloud in millimetres: 60 points within 0.07 of a point far from the origin."""
+    points = np.random.default_rng(0).normal(size=(60, 3))
+    points *= 0.07 / np.linalg.norm(points - points.mean(0), axis=1).max()
+    np.savetxt(tmp_path / "cloud.txt", points + np.array([5, 2, 3]), fmt="%.9f")
+    return tmp_path / "cloud.txt"
+
+
+def test_a_point_moved_in_the_file_by_less_than_the_radius_moves_the_input_by_more(cloud):
+    """The experiment of the issue: 0.99 R in this file moves the input by 26 R. The claim must say so."""
+    read = read_input(cloud)
+    certificate = sc.certify(heights, read.x, sigma=0.1, n=200, preprocessing=read.preprocessing)
+    assert certificate.certified > 20
+    points = np.loadtxt(cloud)
+    points[7, 0] += 0.99 * certificate.radius
+    np.savetxt(cloud, points, fmt="%.9f")
+    moved = float(np.linalg.norm(read_input(cloud).x - read.x))
+    assert moved > 5 * certificate.radius, moved / certificate.radius
+    for text in (certificate.claim, certificate.units):
+        assert "The radius is in the units of the input after pre-processing" in text
+        assert "multiplied by 14.2857" in text
+        assert "moving one of them there by less than the radius may move the input by more" in text
+
+
+def test_the_file_is_what_the_plain_values_say(cloud):
+    read = read_input(cloud)
+    said = read.preprocessing
+    again = (np.loadtxt(cloud) - said["centre"]) * said["factor"]
+    np.testing.assert_allclose(read.x, again, atol=1e-6)
+    assert said["kind"] == "cloud"
+
+
+@pytest.mark.parametrize(
+    ("short_side", "words"),
+    [
+        (None, "the image of 30 x 45 pixels was divided by 255, so that colours lie in [0, 1]."),
+        (10, "the image was resized from 30 x 45 to 10 x 15 pixels (bilinear) and divided by 255"),
+        (30, "the image of 30 x 45 pixels was divided by 255"),
+    ],
+)
+def test_an_image(tmp_path, short_side, words):
+    Image.new("RGB", (45, 30), (10, 200, 30)).save(tmp_path / "a.png")
+    read = read_input(tmp_path / "a.png", short_side=short_side)
+    assert words in in_words(read.preprocessing)
+    votes = sc.sample(
+        lambda b: (b[:, 0] > 0.5).long(), read.x, noise=sc.Gaussian(0.1), preprocessing=read.preprocessing
+    )
+    votes.save(tmp_path / "votes")
+    certificate = sc.certify_votes(sc.Votes.load(tmp_path / "votes"), tau=0.75, alpha=0.001)
+    certificate.save(tmp_path / "certificate")
+    assert words in sc.Certificate.load(tmp_path / "certificate").claim
+    assert certificate.claim_about("the pixels").endswith(certificate.units)
+
+
+def test_without_pre_processing_nothing_more_is_said():
+    certificate = sc.certify(lambda b: (b > 0.5).long(), np.zeros(4), sigma=0.1)
+    assert certificate.preprocessing is None
+    assert (certificate.units, in_words(None)) == ("", "")
+    assert certificate.claim.endswith(f"l2 norm at most {0.0674489:g}.")
+
+
+def test_arrays_are_not_pre_processed(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((4, 5), np.float32))
+    assert read_input(tmp_path / "a.npy").preprocessing is None
+
+
+def test_pre_processing_of_the_users_own(tmp_path):
+    own = {"kind": "log", "base": np.float64(2).item()}
+    votes = sc.sample(lambda b: (b > 0.5).long(), np.zeros(4), noise=sc.Gaussian(0.1), preprocessing=own)
+    assert "after pre-processing: kind = log, base = 2.0." in sc.certify_votes(votes, tau=0.75, alpha=0.001).claim
+    asked = []
+    with pytest.raises(InputError, match="preprocessing must be a mapping of plain values"):
+        sc.sample(
+            lambda b: asked.append(len(b)) or b.long(), np.zeros(4), noise=sc.Gaussian(0.1), preprocessing={1: {2}}
+        )
+    assert sum(asked) <= 6  # the probe alone: refused before the long work
+
+
+def test_scenes_have_their_own_and_data_sets_a_general_statement(tmp_path):
+    for name in ("images", "labels"):
+        (tmp_path / "pets" / name).mkdir(parents=True)
+    for name, size in (("a", (16, 8)), ("b", (20, 30))):
+        Image.new("RGB", size).save(tmp_path / "pets" / "images" / f"{name}.jpg")
+        Image.new("L", size).save(tmp_path / "pets" / "labels" / f"{name}.png")
+    data = load(f"pets:{tmp_path / 'pets'}").resized(4)
+    assert [scene.preprocessing["before"] for scene in data] == [[8, 16], [30, 20]]
+    assert [scene.preprocessing["after"] for scene in data] == [[4, 8], [6, 4]]
+    settings = {"settings": [(0.1, 60, 0.6)], "out": tmp_path / "run", "save_votes": True, "progress": False}
+    run = sc.evaluate(lambda b: torch.stack([b.mean(1), 1 - b.mean(1), b.mean(1) - 9], 1), data, **settings)
+    words = "images are resized to a short side of 4 pixels (bilinear) and divided by 255"
+    assert words in in_words(run.configuration["preprocessing"])
+    assert words in run.table().markdown()
+    votes = [sc.Votes.load(path) for path in sorted((tmp_path / "run" / "votes").iterdir())]
+    assert [each.preprocessing["before"] for each in votes] == [[8, 16], [30, 20]]
+
+
+def test_clouds_of_a_data_set_say_how_many_points_were_drawn(tmp_path):
+    scene = load("shapes:?count=1")[0]
+    assert scene.preprocessing is None  # generated at radius 1
+    (tmp_path / "dataset.toml").write_text(
+        'clouds = "{split}"\nclasses = ["a", "b"]\ncolumns = ["x", "y", "z", "label"]'
+    )
+    (tmp_path / "val").mkdir()
+    np.savetxt(tmp_path / "val" / "c.txt", np.c_[np.random.default_rng(0).normal(size=(9, 3)), np.arange(9) % 2])
+    data = load(f"clouds:{tmp_path}?split=val&points=5")
+    assert "5 of its 9 points drawn" in in_words(data[0].preprocessing)
+    assert "each cloud is centred and multiplied by a factor of its own" in in_words(data.preprocessing)
+
+
+@pytest.mark.parametrize(("name", "words"), [("pets", "divided by 255"), ("parts", "each cloud is centred")])
+def test_the_card_says_it_too(name, words):
+    assert words in markdown(sc.models.card_of(sc.models.load(name)), "a.safetensors")
+
+
+def test_plain_values():
+    assert of_image((3, 4)) == of_image((3, 4), (3, 4))
+    assert of_cloud(np.array([1.0, 2, 3]).tolist(), 2.0)["centre"] == [1, 2, 3]
+    assert require_plain("a", {"b": (1, 2)}) == {"b": [1, 2]}
