@@ -222,7 +222,8 @@ def cloud_tables(name: str, trial: Results) -> list[Table]:
 
 def beside(ours: Table, rows: Sequence[Any], noise: str) -> Table:
     """Our table of these rows with the paper's numbers in two more columns."""
-    from segcertify.reproduce.paper_tables import CAVEAT, UNPROVEN, paper_table, setting_of
+    from segcertify.reproduce.axis_angle import CAVEAT
+    from segcertify.reproduce.paper_tables import UNPROVEN, paper_table, setting_of
 
     def paper_cells(numbers: Results) -> list[str]:
         return [f"{numbers[key]:.2f}" if key in numbers else "" for key in ("acc", "abstain")]

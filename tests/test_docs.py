@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from segcertify.reproduce.toy_figures import rate_text
+
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="the documents are in the repository only")
 DOCUMENTS = sorted(
@@ -153,7 +155,7 @@ def test_the_toy_page_is_the_toy_result():
     assert not record["quick"]
     for numbers in record["headline"].values():
         for label, value in numbers.items():
-            assert f"| {label} | {value:.4f} |" in page
+            assert f"| {label} | {rate_text(value)} |" in page
 
 
 @pytest.mark.parametrize("name", ["pets", "pets-non-robust", "camvid", "camvid-non-robust", "parts"])

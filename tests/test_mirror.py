@@ -33,6 +33,7 @@ COVERED_BY = {
     "noise/rotation.py": "noise/test_noise.py",
     "report/figures.py": "evaluation/test_attacked.py",
     "report/summary.py": "evaluation/test_run.py",
+    "reproduce/comparison.py": "reproduce/test_paper_tables.py",
     "reproduce/toy_figures.py": "reproduce/test_toy.py",
     "reproduce/toy_simulation.py": "reproduce/test_toy.py",
     "sampling/counting.py": "sampling/test_smooth.py",

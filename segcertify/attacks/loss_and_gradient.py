@@ -157,8 +157,7 @@ def attackable(model: Segmenter) -> Iterator[None]:
     """
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     weights = [w for module in modules for w in module.parameters(recurse=False) if w.requires_grad]
-    scaled = [m for m in modules if isinstance(m, MultiScale) and len(m.scales) == 1]
-    scaled = [m for m in scaled if m.scales != (1.0,) or m.flip or m.tile]  # without any, it is the model itself
+    scaled = [m for m in modules if isinstance(m, MultiScale) and len(m.scales) == 1 and not m.unchanged]
     try:
         for weight in weights:
             weight.requires_grad_(False)

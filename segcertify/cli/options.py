@@ -177,21 +177,25 @@ def claim_of(text: str) -> Claim:
     if "=" not in text and len(parts) == len(SETTING):
         filled = ",".join(f"{name}={part}" for name, part in zip(SETTING, parts, strict=True))
         raise InputError(f"--setting takes names: write --setting {filled} instead of {text}")
-    values: dict[str, str] = {}
-    for name, _, value in (part.partition("=") for part in parts):
-        if name not in SETTING:
-            raise unknown("name", name, SETTING, where=f" in --setting {text}")
-        if name in values:
-            raise InputError(f"--setting {text} names {name} twice")
-        values[name] = value
+    values = setting_values("--setting", text)
     if missing := [name for name in SETTING if name not in values]:
         raise InputError(f"--setting {text} lacks {' and '.join(missing)}: write sigma=0.25,n=100,tau=0.75")
-    try:
-        return Setting(float(values["sigma"]), int(values["n"]), float(values["tau"]))
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"--setting {text} holds no number ({error}): write sigma=0.25,n=100,tau=0.75") from None
+    return Setting(**values)
+
+
+def setting_values(option: str, text: str) -> dict[str, Any]:
+    """The numbers that an option names, such as sigma=0.25,n=100."""
+    values: dict[str, Any] = {}
+    for name, _, value in (part.strip().partition("=") for part in text.split(",")):
+        if name not in SETTING:
+            raise unknown("name", name, SETTING, where=f" in {option} {text}")
+        if name in values:
+            raise InputError(f"{option} {text} names {name} twice")
+        try:
+            values[name] = SETTING[name](value)
+        except ValueError as error:
+            raise InputError(f"{option} {text} holds no number ({error}): write sigma=0.25,n=100,tau=0.75") from None
+    return values
 
 
 def folder(path: Path) -> Path:

@@ -159,13 +159,28 @@ def _number(cell: str) -> Any:
 
 def print_table(table: ReportTable) -> None:
     """A report's table, with its notes."""
-    shown = _Layout(table.heads, table.rows)
-    if shown.narrowest > console.width:
-        heads, *rows = zip(table.heads, *table.rows, strict=True)  # a row of the table becomes a column
-        shown = min(shown, _Layout(heads, rows), key=lambda each: each.narrowest)
-    console.print(shown.table(table.title, console.width))
+    layout = _Layout(table.heads, table.rows)
+    layouts = [layout] if layout.narrowest <= console.width else _turned(table, console.width)
+    for i, each in enumerate(layouts):
+        console.print(each.table(table.title if i == 0 else f"{table.title} (continued)", console.width))
     for note in table.notes:
         console.print(f"- {escape(note)}")
+
+
+def _turned(table: ReportTable, width: int) -> list[_Layout]:
+    """The table with a column for each row, in as many parts as a screen's width asks for: no number is broken."""
+
+    def part(rows: Sequence[Sequence[str]]) -> _Layout:
+        heads, *others = zip(table.heads, *rows, strict=True)
+        return _Layout(heads, others)
+
+    parts: list[list[tuple[str, ...]]] = []
+    for row in table.rows:
+        if parts and part([*parts[-1], row]).narrowest <= width:
+            parts[-1].append(row)
+        else:
+            parts.append([row])
+    return [part(rows) for rows in parts]
 
 
 class _Layout:

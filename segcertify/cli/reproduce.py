@@ -13,7 +13,7 @@ import typer
 from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer
 from segcertify.errors import InputError, unknown
-from segcertify.specs import with_option
+from segcertify.specs import parse, with_option
 
 if TYPE_CHECKING:
     from segcertify.data import DataSet
@@ -33,6 +33,12 @@ CLOUDS = {
     "tau-sweep-clouds": "Figure 4: certified accuracy of point clouds against the radius as tau grows.",
     "rotation": "Point clouds under 3-D rotations: true certificates beside the paper's axis-angle noise.",
 }
+
+PASCAL = "pascal-context"
+Rows = Annotated[
+    list[str] | None,
+    typer.Option("--rows", help="Only the rows with these values, such as sigma=0.25,n=100. May be repeated."),
+]
 
 
 @app.callback()
@@ -116,16 +122,21 @@ def _shared() -> list[inspect.Parameter]:
 
 
 def _run(
-    name: str, specs: dict[str, str], data: str, heads: Sequence[str] = (), label: str = "", *, seed: opt.Seed[int] = 0,
-    every: opt.Every[int | None] = None, limit: opt.Limit = None, batch_size: opt.BatchSize = None,
+    name: str, specs: dict[str, str], data: str, heads: Sequence[str] = (), label: str = "", *, rows: Rows = None,
+    seed: opt.Seed[int] = 0, every: opt.Every[int | None] = None, limit: opt.Limit = None,
+    batch_size: opt.BatchSize = None,
     device: opt.Device = None, precision: opt.Precision = "fp32", out: opt.Out[Path | None] = None,
     json: opt.Json = False, quiet: opt.Quiet = False,
 ) -> None:  # fmt: skip
     """Run a table with the models of these specs, print it, and write it and its figure."""
     from segcertify.figures.image import save_figure
-    from segcertify.reproduce.paper_tables import paper_table, reproduce, sweep_figure
+    from segcertify.reproduce.comparison import reproduce
+    from segcertify.reproduce.paper_figures import sweep_figure
+    from segcertify.reproduce.paper_tables import SWEPT, paper_table
 
-    table, out, device = paper_table(name), opt.folder(out or Path("reproduce") / name), opt.chosen_device(device)
+    table = paper_table(name).chosen([opt.setting_values("--rows", text) for text in rows or []])
+    out = opt.folder(out or Path("reproduce") / "-".join([name, *(rows or [])]))  # other rows are other evaluations
+    device = opt.chosen_device(device)
     scenes, printer = partial(_scenes, data, every=every, limit=limit), Printer(json, quiet)
     models = {each: partial(opt.ready_model, spec, device) for each, spec in specs.items()}
     if not table.clouds:
@@ -136,7 +147,7 @@ def _run(
     )  # fmt: skip
     printer.table(result)
     files = result.save(out, name)
-    if name.startswith("tau-sweep"):
+    if name in SWEPT:
         files.append(out / f"{name}.png")
         save_figure(sweep_figure(table, out, [each for each in table.models if each in models]), files[-1])
     printer.files(files)
@@ -148,7 +159,10 @@ def _scenes(spec: str, normals: bool, *, every: int | None, limit: int | None) -
     from segcertify.data import load
     from segcertify.reproduce.paper_tables import SUBSETS
 
-    step, most = SUBSETS.get(spec.partition(":")[0], (1, None))
+    kind = parse(spec)
+    step, most = SUBSETS.get(kind.scheme, (1, None))
+    if kind.scheme == PASCAL and "order" not in kind.options:
+        spec = with_option(spec, "order", "json")  # in which the paper takes every 51st
     scenes = load(with_option(spec, "normals", "true") if normals else spec).every(step if every is None else every)
     most = most if limit is None else limit
     return scenes if most is None else scenes.limit(most)
@@ -166,10 +180,12 @@ def _named(models: list[str]) -> dict[str, str]:
 
 
 def _with_scale(spec: str, scale: str, data: str) -> str:
-    """The model's spec at a scale; the paper's multi-scale has one more scale for Pascal Context."""
-    if scale == "multi" and data.startswith("pascal-context:"):
-        scale = "multi-pascal"
-    return with_option(spec, "scale", scale)
+    """The model's spec at a scale. For Pascal Context the released code has one more scale, and a base size."""
+    if parse(data).scheme != PASCAL:
+        return with_option(spec, "scale", scale)
+    if scale == "multi":
+        return with_option(spec, "scale", "multi-pascal")
+    return with_option(with_option(spec, "scale", scale), "base_size", "520")
 
 
 for _name in IMAGES:

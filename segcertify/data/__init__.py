@@ -36,7 +36,7 @@ COMMON = {"split": Option("NAME (or NAME+NAME)"), "only": GLOBS, "without": GLOB
 
 DATA_SETS: dict[str, Source] = {
     "cityscapes": Source(cityscapes.load),
-    "pascal-context": Source(pascal_context.load),
+    "pascal-context": Source(pascal_context.load, {"order": Option(" or ".join(pascal_context.ORDERS))}),
     "camvid": Source(camvid.load),
     "pets": Source(pets.load),
     "folder": Source(image_folder.load),

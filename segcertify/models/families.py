@@ -21,7 +21,7 @@ from segcertify.specs import FLAG, POSITIVE, Option, Spec, literal, parse, with_
 LARGEST = 10_000
 """The largest number that a description may hold: a larger one, from a damaged file, would take all memory or time."""
 
-RESERVED = ("weights", "scale", "mean", "std")  # options that `load` takes itself, so that no factory can have them
+RESERVED = ("weights", "scale", "base_size", "mean", "std")  # options of `load` itself, which no factory can have
 
 
 @dataclass(frozen=True)

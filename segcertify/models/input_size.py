@@ -27,8 +27,9 @@ def size_note(model: object, shape: Sequence[int]) -> str | None:
     best = min(size) if isinstance(size, tuple) else size
     side = shape[0] if card.of_clouds else min(shape[-2:])
     modules = model.modules() if isinstance(model, nn.Module) else ()
-    scales = next((module.scales for module in modules if isinstance(module, MultiScale)), (1.0,))
-    if any(1 / FAR <= scale * side / best <= FAR for scale in scales):
+    scaled = next((module for module in modules if isinstance(module, MultiScale)), None)
+    sides = [side] if scaled is None else [min(scaled.resized(shape[-2:], scale)) for scale in scaled.scales]
+    if any(1 / FAR <= each / best <= FAR for each in sides):
         return None
     has, cure = f"{shape[-2]} x {shape[-1]} pixels", f"resize it to a short side of about {best} pixels"
     if card.of_clouds:

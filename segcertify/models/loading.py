@@ -1,7 +1,7 @@
 """Load a segmenter by its spec, as a user writes it on the command line."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from torch import nn
@@ -52,15 +52,17 @@ def load(spec: str) -> nn.Module:
                              ``?weights=FILE`` puts a checkpoint's weights into its network
     ======================== =================================================================
 
-    Every scheme takes ``?scale=0.25`` or ``?scale=multi``, which wraps the model in `MultiScale`, and
-    ``?mean=0.5,0.5,0.5&std=...``, a normalisation to put inside (instead of the one that ``hrnet`` and ``hf`` bring);
-    models trained here keep theirs. Models for parts of shapes take ``?category=Chair&runs=3`` instead: see
-    `PartSegmenter`. `card_of` the result is what a file says about its model.
+    Every scheme takes ``?scale=0.25`` or ``?scale=multi``, which wraps the model in `MultiScale` (as does
+    ``?base_size=520``), and ``?mean=0.5,0.5,0.5&std=...``, a normalisation to put inside (instead of the one that
+    ``hrnet`` and ``hf`` bring); models trained here keep theirs. Models for parts of shapes take
+    ``?category=Chair&runs=3`` instead: see `PartSegmenter`. `card_of` the result is what a file says about its model.
     """
     parsed = parse(spec)
     scheme = _scheme(parsed)
     options = parsed.read({**scheme.options, **_COMMON}, others=scheme.others)
-    scale = options.pop("scale", None)
+    scale, base_size = options.pop("scale", None), options.pop("base_size", None)
+    if base_size is not None:
+        scale = replace(setting("1") if scale is None else scale, base_size=base_size)
     statistics = {name: options.pop(name) for name in ("mean", "std") if name in options}
     if statistics and scheme.normalisation == "fixed":
         name = spec.partition("?")[0]
@@ -81,7 +83,7 @@ def load(spec: str) -> nn.Module:
             raise InputError(f"{spec}: scale, mean and std are for images, but this model takes clouds: leave them out")
         return model.eval()
     adapted = adapt(model, **({} if inside else statistics)).eval()
-    return adapted if scale is None else MultiScale(adapted, scale.scales, flip=scale.flip, stride=scale.stride).eval()
+    return adapted if scale is None else MultiScale(adapted, **asdict(scale)).eval()
 
 
 def _scheme(spec: Spec) -> Scheme:
@@ -118,7 +120,7 @@ def _output(text: str) -> int | str:
 
 
 _SCALE = Option(f"NUMBER,NUMBER,... (or {', '.join(SETTINGS)})", setting)
-_COMMON = {"scale": _SCALE, "mean": NUMBERS, "std": NUMBERS}
+_COMMON = {"scale": _SCALE, "base_size": POSITIVE, "mean": NUMBERS, "std": NUMBERS}
 _OUTPUT = {"output": Option("NUMBER (or NAME)", _output)}
 _PARTS = {"category": Option("NAME"), "runs": POSITIVE}
 _BUNDLED = Scheme("", load_bundled, _PARTS, normalisation="fixed")

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -15,11 +14,8 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
 GREY = "#555555"
 
 
-def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, power: int = 1) -> Figure:
-    """Certified accuracy against the radius: curves, valid at all radii at once, and dots, each at a fixed tau.
-
-    ``power`` stretches the upper end of the y axis; the paper's Figure 3 has 4.
-    """
+def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str) -> Figure:
+    """Certified accuracy against the radius: curves, valid at all radii at once, and dots, each at a fixed tau."""
     figure, axes = _figure()
     colours = _colours(curve.sigma for curve in curves)
     _draw_certified(axes, curves, rows, colours=colours, label="all radii at once")
@@ -30,11 +26,6 @@ def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str, p
     base = next((row for row in rows if row.sigma is None), None)
     if base is not None:
         axes.axhline(base.accuracy, color=GREY, linestyle=":", linewidth=1, label="base model, no noise")
-    if power > 1:
-        axes.set_yscale(
-            "function", functions=(lambda a: np.sign(a) * np.abs(a) ** power, lambda a: np.abs(a) ** (1 / power))
-        )
-        axes.set_yticks([0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
     _finish(axes, curves, title=title, dots="certificates at a fixed tau, its value beside", y="certified accuracy")
     return figure
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -56,6 +56,7 @@ class Run:
         unknown = not self.configuration.get("noises") and isinstance(noise, Gaussian) and noise.channels is None
         remarks = (
             UNKNOWN_CHANNELS if unknown else "",
+            in_words(self.configuration["preprocessing"]),
             seed_assumption(self.configuration["seed_given"], what="scenes and model"),
         )
         return Claim.named(correction, alpha, noise, k=k, remarks=" ".join(filter(None, remarks)))
@@ -87,9 +88,7 @@ class Run:
 
     def table(self) -> Table:
         """All settings."""
-        table = results_table(self.rows, title=self.title)
-        units = in_words(self.configuration["preprocessing"])
-        return replace(table, notes=(*table.notes, units)) if units else table
+        return results_table(self.rows, title=self.title)
 
     def class_table(self) -> Table:
         """All classes."""

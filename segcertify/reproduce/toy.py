@@ -21,7 +21,7 @@ from segcertify import __version__
 from segcertify.errors import InputError, require_integer
 from segcertify.progress import progress_bar
 from segcertify.reproduce import toy_simulation
-from segcertify.reproduce.toy_figures import Experiment, Panel, write
+from segcertify.reproduce.toy_figures import Experiment, Panel, rate_text, write
 from segcertify.reproduce.toy_simulation import BUDGETS, CASES, CORRECTIONS, METHODS, QUICK, Rates, Settings
 
 _SOURCES = {"text": "the paper's text", "code": "the released code"}
@@ -39,7 +39,7 @@ class Summary:
     def __str__(self) -> str:
         lines = []
         for name, numbers in self.headline.items():
-            lines += [name, *(f"  {value:.4f}  {label}" for label, value in numbers.items())]
+            lines += [name, *(f"  {rate_text(value)}  {label}" for label, value in numbers.items())]
         return "\n".join((*lines, *(f"Note: {note}" for note in self.notes)))
 
 
@@ -165,8 +165,8 @@ def _notes(components: Rates, settings: Settings) -> tuple[str, ...]:
         "noisy component have a wrong one with probability below 1e-20: the cause is that n is small.",
         "Error budget b: our k-FWER levels are those of Lehmann and Romano (2005), k alpha / (N + k - i) with "
         "k = b + 1. The released code's k alpha / (N - i + 1) are larger and do not control the k-FWER, and its script "
-        "exchanges the names of 0.1 % and 1 %.",
-        "A budget in percent of N is rounded down: 0.1 % is b = 0 for N < 1000.",
+        "exchanges the names of N/1000 and N/100, and takes these numbers for k, so that b is one less.",
+        "A budget that grows with N is rounded down: N/1000 is b = 0 for N < 1000.",
         f"Rates are means of {settings.repetitions} repetitions. Against gamma every draw is simulated; against N the "
         f"histogram of counts is drawn from its exact law.",
     ]

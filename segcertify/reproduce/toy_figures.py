@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-_STYLES: dict[str, tuple[str, str]] = {  # colours of Okabe and Ito, distinct with any colour vision
+_STYLES: dict[str, tuple[str, Any]] = {  # colours of Okabe and Ito, distinct with any colour vision
     "SegCertifyHolm": ("#0072B2", "-"),
     "SegCertifyBon": ("#56B4E9", "--"),
     "IndivClass": ("#E69F00", "-."),
     "JointClass": ("#D55E00", ":"),
     "b = 0": ("#000000", "-"),
     "b = 1": ("#D55E00", "--"),
-    "b = 0.1 % of N": ("#0072B2", "-."),
-    "b = 1 % of N": ("#009E73", ":"),
+    "b = 2": ("#E69F00", (0, (5, 1, 1, 1))),
+    "b = 4": ("#CC79A7", (0, (3, 1))),
+    "b = N/1000": ("#0072B2", "-."),
+    "b = N/100": ("#009E73", ":"),
 }
 _X_LABELS = {"gamma": r"error rate $\gamma$", "N": "number of components $N$"}
 
@@ -72,9 +74,15 @@ def _page(experiments: Sequence[Experiment], record: Mapping[str, Any]) -> str:
     for experiment in experiments:
         lines += [f"## {experiment.name}", "", f"![{experiment.name}]({experiment.name}.png)", ""]
         lines += ["| at | certified rate |", "| --- | --- |"]
-        lines += [f"| {label} | {value:.4f} |" for label, value in record["headline"][experiment.name].items()]
+        lines += [f"| {label} | {rate_text(value)} |" for label, value in record["headline"][experiment.name].items()]
         lines.append("")
     return "\n".join([*lines, "## Notes", "", *(f"- {note}" for note in record["notes"])]) + "\n"
+
+
+def rate_text(rate: float) -> str:
+    """A rate in four decimals: 1.0000 means that all components were certified in every repetition, 0.0000 none."""
+    text = f"{rate:.4f}"
+    return text if rate in (0, 1) or text not in ("0.0000", "1.0000") else ("0.0001" if rate < 0.5 else "0.9999")
 
 
 def draw(experiment: Experiment) -> Figure:

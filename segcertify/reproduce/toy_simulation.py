@@ -28,8 +28,10 @@ CORRECTIONS = {"SegCertifyBon": "bonferroni", "SegCertifyHolm": "holm"}
 BUDGETS: dict[str, Callable[[int], int]] = {
     "b = 0": lambda N: 0,
     "b = 1": lambda N: 1,
-    "b = 0.1 % of N": lambda N: N // 1000,
-    "b = 1 % of N": lambda N: N // 100,
+    "b = 2": lambda N: 2,
+    "b = 4": lambda N: 4,
+    "b = N/1000": lambda N: N // 1000,
+    "b = N/100": lambda N: N // 100,
 }
 """The error budget b for N components, by name."""
 

@@ -34,13 +34,23 @@ def test_no_word_is_broken_where_there_is_room(width, monkeypatch, capsys):
     assert max(len(line) for line in shown.splitlines()) <= width
 
 
-def test_a_long_table_on_a_narrow_screen_breaks_numbers_but_cuts_none(monkeypatch, capsys):
+def test_a_long_table_on_a_narrow_screen_is_printed_in_parts(monkeypatch, capsys):
     table = Table("a title", ("setting", "a", "b", "c", "d"), (("row", *(["0.12345"] * 4)),) * 9)
     monkeypatch.setattr(printing, "console", Console(width=30))
     printing.print_table(table)
     shown = capsys.readouterr().out
+    assert shown.count("0.12345") == 9 * 4
+    assert shown.count("setting") == 9  # one row in each part
+    assert shown.count("a title (continued)") == 8
+    assert max(len(line) for line in shown.splitlines()) <= 30
+
+
+def test_a_word_wider_than_the_screen_is_broken_but_not_cut(monkeypatch, capsys):
+    monkeypatch.setattr(printing, "console", Console(width=20))
+    printing.print_table(Table("a title", ("setting", "a"), (("row", "0.1234567890123456789"),)))
+    shown = capsys.readouterr().out
     assert "…" not in shown
-    assert sum(character.isdigit() for character in shown) == 9 * 4 * 6
+    assert sum(character.isdigit() for character in shown) == 20
 
 
 TABLE = Table(

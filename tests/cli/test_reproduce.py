@@ -1,15 +1,34 @@
 """`segcertify reproduce`; the tables are tested in tests/reproduce."""
 
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 import trees
+from rich.console import Console
 
-from segcertify.cli import reproduce
-from segcertify.reproduce.paper_tables import CLOUDS, IMAGES
+from segcertify.cli import printing, reproduce
+from segcertify.report.summary import Row
+from segcertify.reproduce.comparison import _beside
+from segcertify.reproduce.paper_tables import CLOUDS, IMAGES, paper_table
 
 GREY = """
 import torch
 def make():
     return lambda batch: torch.stack([0.5 - batch.mean(1), batch.mean(1) - 0.5], 1)
+"""
+SIZES = """
+from pathlib import Path
+import torch
+seen = set()
+def make():
+    def model(batch):
+        seen.add(f"{batch.shape[2]}x{batch.shape[3]}")
+        Path("sizes.txt").write_text(" ".join(sorted(seen)))
+        return torch.stack([batch.mean(1), batch.mean(1) - 9], 1)
+    return model
 """
 HALVES = "def make():\n    return lambda batch: (batch[..., 0] > 0).long()\n"
 
@@ -39,7 +58,71 @@ def test_figure_3(images, folder):
     assert {path.name for path in out.iterdir() if path.is_dir()} == {"base-scale0.25"}
     assert {path.suffix for path in out.iterdir() if path.is_file()} == {".md", ".tex", ".csv", ".png"}
     shown = (out / "tau-sweep.csv").read_text().splitlines()
-    assert shown[1].startswith('0.25,"sigma=0.25, n=300, tau=0.75",0.168,')
+    assert shown[1].startswith('0.25,"sigma=0.25, n=300, tau=0.5",0,')
+
+
+def test_rows_can_be_chosen(images, folder):
+    images("bonferroni", "--rows", "sigma=0.25", "--rows", "sigma=0.5,tau=0.75", "--scale", "0.25")
+    out = folder / "reproduce" / "bonferroni-sigma=0.25-sigma=0.5,tau=0.75"
+    rows = (out / "bonferroni.csv").read_text().splitlines()[1:]
+    assert [row.split('"')[1] for row in rows] == ["sigma=0.25, n=100, tau=0.75", "sigma=0.5, n=100, tau=0.75"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("sigma=0.3", "unknown sigma '0.3' of table1: did you mean '0.33'? Use 0.25, 0.33 or 0.5"),
+        ("n=500,tau=0.75", "no row of table1 has n=500,tau=0.75: leave one of these values out"),
+        ("scale=1", "unknown name 'scale' in --rows scale=1: use sigma, n or tau"),
+        ("n=many", "--rows n=many holds no number"),
+    ],
+)
+def test_rows_that_the_table_does_not_have_are_refused(images, rows, message):
+    assert message in images("table1", "--rows", rows, code=2).text
+
+
+def test_json_has_the_papers_numbers_by_name(clouds):
+    model = "0.25=python:halves_model:make"
+    shown = clouds("table2-bonferroni", "--named-model", model, "--rows", "n=1000,sigma=0.25", "--json")
+    first = shown.json["table"][0]
+    assert (first["setting"], first["paper acc"]) == ("sigma=0.25, n=1000, tau=0.75", -0.0012)
+    assert first["paper abstained"] == 0.0019
+
+
+@pytest.mark.parametrize("name", [*IMAGES, *CLOUDS])
+def test_eighty_columns_break_no_number(name, monkeypatch, capsys):
+    """Every cell of every table of the paper, with wide numbers of ours, stands whole on a line of 80 columns."""
+    table = paper_table(name)
+    row = Row(**dict.fromkeys(Row.__dataclass_fields__, 0.1234) | dict.fromkeys(("n", "scenes"), 10000))
+    row = replace(row, radius=0.168622, sampling_seconds=1040.55, testing_seconds=0.0, categories=())
+    ours = {(each.model, each.noise, each.setting): [row, row] for each in table.rows}
+    shown = _beside(table, table.rows, ours, {"cityscapes/val": 100})
+    monkeypatch.setattr(printing, "console", Console(width=80))
+    printing.print_table(replace(shown, notes=()))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    words = Counter(word for line in lines for word in re.split(r"[\s│┃]+", line))
+    wanted = Counter(word for cells in shown.rows for cell in cells for word in cell.split())
+    assert {word: words[word] for word in wanted if words[word] < wanted[word]} == {}
+
+
+def test_pascal_context_is_as_released(segcertify, folder):
+    """The images are every 51st of the annotations; the network gets 520 x 0.25 = 130 pixels of each 480 x 480."""
+    (folder / "sizes_model.py").write_text(SIZES)
+    trees.pascal_context(folder / "pascal")
+    names = ["2010_006086", "2008_000026", "2008_000008"]
+    trees.pascal_in_detail(folder / "pascal", dict.fromkeys(names, "val"))
+    command = ["reproduce", "table1", "--model", "python:sizes_model:make", "--scale", "0.25", "--device", "cpu"]
+    chosen = ["--rows", "n=100,sigma=0.25", "--limit", "1", "--out", "out"]
+    shown = segcertify(*command, *chosen, "--data", "pascal-context:pascal").text
+    assert "1 scenes of pascal-context/val in the order of trainval_merged.json" in " ".join(shown.split())
+    records = [json.loads(line) for line in (folder / "out/base-scale0.25/records.jsonl").read_text().splitlines()]
+    assert {record["id"] for record in records} == {names[0]}
+    assert (folder / "sizes.txt").read_text().split() == ["130x130"]
+    assert reproduce._scenes("pascal-context:pascal", False, every=2, limit=None).ids == (names[0], names[2])
+    (folder / "pascal/VOCdevkit/VOC2010/trainval_merged.json").unlink()
+    refused = segcertify(*command, "--data", "pascal-context:pascal", code=2).text
+    assert "write order=list for the order of the lists" in " ".join(refused.split())
 
 
 def test_unknown_scales_are_refused(images):

@@ -45,6 +45,7 @@ def test_common_options(same_votes):
     for text, setting in (
         ("0.5", {"scales": (0.5,)}),
         ("multi", {"scales": [s / 4 for s in range(2, 8)], "flip": True}),
+        ("0.5&base_size=30", {"scales": (0.5,), "base_size": 30}),
     ):
         scaled = models.load(f"python:{__name__}:make_fixed?scale={text}")
         assert isinstance(scaled, models.MultiScale)

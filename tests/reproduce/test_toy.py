@@ -19,6 +19,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 
 from segcertify.errors import InputError
 from segcertify.reproduce import toy
+from segcertify.reproduce.toy_figures import rate_text
 from segcertify.reproduce.toy_simulation import (
     BUDGETS,
     METHODS,
@@ -107,8 +108,13 @@ def test_a_larger_budget_certifies_at_least_as_much() -> None:
     assert rates["code SegCertifyHolm"] > rates["code SegCertifyBon"] + 0.01
 
 
+def test_a_rate_of_1_is_printed_only_of_all() -> None:
+    texts = {1.0: "1.0000", 0.9999991: "0.9999", 0.78667: "0.7867", 1e-6: "0.0001", 0.0: "0.0000"}
+    assert {rate: rate_text(rate) for rate in texts} == texts
+
+
 def test_budgets_round_down() -> None:
-    assert [b(1999) for b in BUDGETS.values()] == [0, 1, 1, 19]
+    assert [b(1999) for b in BUDGETS.values()] == [0, 1, 2, 4, 1, 19]
     assert all(procedure("k-fwer", b=b(10)).k <= 10 for b in BUDGETS.values())
 
 

@@ -29,16 +29,16 @@ SAFE_SPREAD = 80.0
 
 @dataclass(frozen=True)
 class Setting:
-    """Scales, flips and the step between tiles, as a fraction of a tile."""
+    """Scales, flips and the longer side that scale 1 means; None is the image's own."""
 
     scales: tuple[float, ...]
     flip: bool = False
-    stride: float = 1.0
+    base_size: int | None = None
 
 
 SETTINGS: dict[str, Setting] = {
     "multi": Setting((0.5, 0.75, 1.0, 1.25, 1.5, 1.75), flip=True),
-    "multi-pascal": Setting((0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0), flip=True, stride=2 / 3),
+    "multi-pascal": Setting((0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0), flip=True, base_size=520),
 }
 
 
@@ -66,9 +66,10 @@ class MultiScale(Wrapper):
     The model takes images (B, channels, H, W) to logits (B, classes, h, w), coarser ones included. ``scales`` are
     factors on the image's sides; the single scale 1 without flip or tile is the model itself. ``flip`` also runs it on
     the mirrored image and averages the logits. ``tile`` is the largest network input, by default the image's own size,
-    so that only scales above 1 are tiled; ``stride`` is the step between tiles as a fraction of a tile (the reference
-    uses 1 for Cityscapes and 2/3 for Pascal Context), and the last tile is moved back to fit. The paper's ``combine``,
-    "exp", sums unnormalised exponentials; "softmax" sums probabilities.
+    and then only scales above 1 are tiled; ``stride`` is the step between tiles as a fraction of a tile (the released
+    code uses 1 wherever it adds noise), and the last tile is moved back to fit. ``base_size`` is the longer side that
+    scale 1 resizes an image to, by default its own; the released code has 520 for the 480 x 480 pixels of Pascal
+    Context. The paper's ``combine``, "exp", sums unnormalised exponentials; "softmax" sums probabilities.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class MultiScale(Wrapper):
         tile: tuple[int, int] | None = None,
         combine: Combine = "exp",
         stride: float = 1.0,
+        base_size: int | None = None,
     ) -> None:
         super().__init__(adapt(model))
         self.scales = tuple(require_positive("a scale", scale) for scale in scales)
@@ -92,12 +94,27 @@ class MultiScale(Wrapper):
         if not 0 < require_finite("stride", stride) <= 1:
             raise InputError(f"stride must lie in (0, 1], or tiles would leave gaps, but got {stride!r}")
         self.flip, self.tile, self.combine, self.stride = bool(flip), tile, combine, float(stride)
+        self.base_size = None if base_size is None else require_integer("base_size", base_size)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether this is the model itself: one scale, at the image's own size."""
+        return self.scales == (1.0,) and not self.flip and self.tile is None and self.base_size is None
+
+    def resized(self, size: Sequence[int], scale: float) -> tuple[int, int]:
+        """The height and width that an image of this height and width has at a scale."""
+        if self.base_size is None:
+            height, width = (side * scale for side in size)
+        else:
+            longer = math.floor(self.base_size * scale + 0.5)
+            height, width = (side * longer / max(size) for side in size)
+        return max(1, math.floor(height + 0.5)), max(1, math.floor(width + 0.5))
 
     def forward(self, batch: Tensor, seeds: Seeds = None) -> Tensor:
         """Scores (B, classes, H, W); for one scale below 1 (B, classes, h, w) before the last upsampling."""
         if batch.ndim != 4:
             raise InputError(f"scales are for images (B, channels, H, W), but got shape {tuple(batch.shape)}")
-        if self.scales == (1.0,) and not self.flip and self.tile is None:
+        if self.unchanged:
             return self.model(batch, seeds)  # type: ignore[no-any-return]
         size = batch.shape[2:]
         if len(self.scales) == 1:
@@ -105,15 +122,17 @@ class MultiScale(Wrapper):
         return reduce(torch.logaddexp, (_resize_exp(self._log_scores(batch, s, seeds), size) for s in self.scales))
 
     def identity(self) -> dict[str, Any]:
-        """How the scores are combined."""
-        return {name: getattr(self, name) for name in ("scales", "flip", "tile", "combine", "stride")}
+        """How the scores are combined. Without a base size it is that of models made before there was one."""
+        names = ["scales", "flip", "tile", "combine", "stride", *([] if self.base_size is None else ["base_size"])]
+        return {name: getattr(self, name) for name in names}
 
     def _log_scores(self, batch: Tensor, scale: float, seeds: Seeds) -> Tensor:
         """Logarithms of one scale's scores, at the size of the resized image; over tiles, of their average."""
-        height, width = (max(1, math.floor(side * scale + 0.5)) for side in batch.shape[2:])
+        height, width = self.resized(batch.shape[2:], scale)
         image = interpolate(batch, size=(height, width), mode="bilinear", align_corners=False)
         tile = self.tile or batch.shape[2:]
-        if height <= tile[0] and width <= tile[1]:
+        whole = self.tile is None and scale <= 1  # with a base size, it may be larger than the image
+        if whole or (height <= tile[0] and width <= tile[1]):
             return self._logits(image, seeds)
         total: Tensor | None = None
         count = image.new_zeros((height, width), dtype=torch.float32)

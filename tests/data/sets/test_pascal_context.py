@@ -51,3 +51,49 @@ def test_a_value_above_59(tmp_path):
     trees.write(scenes.items[0].label, np.full((30, 40), 60, np.uint8))
     with pytest.raises(InputError, match=r"holds the value 60, .* \(allowed: 0 \.\. 59, 255\)"):
         scenes[0]
+
+
+def test_the_papers_images_are_every_51st_of_the_annotations_in_their_own_order(tmp_path):
+    """The released code goes through PASCAL in Detail's file, whose order is not that of the converter's lists."""
+    trees.pascal_context(tmp_path)
+    folder = tmp_path / "VOCdevkit/VOC2010"
+    names = [f"2009_{i:06}" for i in np.random.default_rng(0).permutation(104)]
+    for name in names:
+        trees.write(folder / "JPEGImages" / f"{name}.jpg", trees.picture(0, (2, 2)))
+        trees.write(folder / "SegmentationClassContext" / f"{name}.png", np.ones((2, 2), np.uint8))
+    (folder / "ImageSets/SegmentationContext/val.txt").write_text("\n".join(sorted(names)))
+    phases = {}
+    for name in names:  # phases are mixed
+        phases |= {name: "val", name.replace("2009", "2010"): "train"}
+    trees.pascal_in_detail(tmp_path, phases)
+    scenes = data.load(f"pascal-context:{tmp_path}?order=json")
+    assert list(scenes.ids) == names
+    assert scenes.every(51).limit(100).ids == (names[0], names[51], names[102])
+    assert scenes.name == "pascal-context/val in the order of trainval_merged.json"
+    listed = data.load(f"pascal-context:{tmp_path}")
+    assert list(listed.ids) == sorted(names) != names
+    assert listed.name == "pascal-context/val"
+    assert scenes.every(51)[1].target.shape == (480, 480)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"no .*trainval_merged\.json: copy PASCAL in Detail's file there, or write order=list"),
+        ("{", "is not PASCAL in Detail's file .*download it again"),
+        ("[]", "is not PASCAL in Detail's file"),
+        ('{"images": [{"file_name": "2008_000008.jpg"}]}', "is not PASCAL in Detail's file .*phase"),
+        ('{"images": [{"file_name": "2008_000008.jpg", "phase": "train"}]}', "no images of the split 'val'"),
+    ],
+)
+def test_bad_annotations(tmp_path, content, message):
+    trees.pascal_context(tmp_path)
+    if content is not None:
+        (tmp_path / "VOCdevkit/VOC2010/trainval_merged.json").write_text(content)
+    with pytest.raises(InputError, match=message):
+        data.load(f"pascal-context:{tmp_path}?order=json")
+
+
+def test_an_order_must_be_known(tmp_path):
+    with pytest.raises(InputError, match="unknown order 'sorted' of pascal-context: use list or json"):
+        data.load(f"pascal-context:{trees.pascal_context(tmp_path)}?order=sorted")

@@ -1,6 +1,7 @@
 """Scales, flips and tiles against explicit loops in double precision; finite scores for any logits."""
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -70,13 +71,16 @@ def starts(side, tile, stride):
     return [*found, side - tile]
 
 
-def reference(image, scales, *, flip=False, tile=None, combine="exp", stride=1.0):
+def reference(image, scales, *, flip=False, tile=None, combine="exp", stride=1.0, base_size=None):
     """The paper's prediction for one image, in the order that it gives."""
     channels, height, width = image.shape
-    tile = tile or (height, width)
-    total = 0
+    given, total = tile, 0
     for scale in scales:
         h, w = math.floor(height * scale + 0.5), math.floor(width * scale + 0.5)
+        if base_size is not None:  # the longer side is that of the base, the other keeps the ratio
+            longer = math.floor(base_size * scale + 0.5)
+            h, w = (longer if side == max(height, width) else round(side * longer / width) for side in (height, width))
+        tile = given or ((h, w) if scale <= 1 else (height, width))
         resized = resize(image, h, w)
         scores, count = np.zeros((3 * channels, h, w)), np.zeros((h, w))
         for y in starts(h, tile[0], stride):
@@ -119,6 +123,9 @@ CASES = [
     {"scales": (0.5, 1.0, 1.75), "flip": True},
     {"scales": (0.5, 1.25), "flip": True, "combine": "softmax", "stride": 2 / 3},
     {"scales": SETTINGS["multi-pascal"].scales, "flip": True, "stride": 2 / 3},
+    {"scales": (0.25,), "base_size": 16},
+    {"scales": (1.0,), "base_size": 16},
+    {"scales": (0.5, 1.0, 1.25), "flip": True, "base_size": 16},
 ]
 
 
@@ -218,12 +225,30 @@ def test_coarse_scores_stay_coarse_for_one_small_scale():
         assert MultiScale(Toy(), (0.25, 0.5))(images((16, 24))).shape == (2, 6, 16, 24)
 
 
+def test_pascal_context_has_the_sizes_of_the_released_code():
+    """480 x 480 pixels: scale 1 is 520 x 520 in one pass; only above are there tiles of 480, a whole tile apart."""
+    model = Toy()
+    with torch.no_grad():
+        MultiScale(model, **asdict(setting("multi-pascal")))(images((480, 480), batch=1))
+    sizes = [shape[2:] for shape in model.seen][::2]  # the other ones are flipped
+    one, two = [(480, 480)] * 4, [(480, 480)] * 9  # 650, 780 and 910 pixels in 2 x 2 tiles, 1040 in 3 x 3
+    assert sizes == [(260, 260), (390, 390), (520, 520), *one, *one, *one, *two]
+    assert MultiScale(model, (0.25,), base_size=520).resized((480, 480), 0.25) == (130, 130)
+    assert MultiScale(model, (0.25,)).resized((480, 480), 0.25) == (120, 120)
+
+
+def test_a_base_size_is_part_of_the_identity_only_where_there_is_one():
+    assert "base_size" not in MultiScale(Toy(), (0.5,)).identity()
+    assert MultiScale(Toy(), (0.5,), base_size=520).identity()["base_size"] == 520
+
+
 def test_settings():
     assert setting("0.25").scales == (0.25,)
     assert setting("0.5,1").scales == (0.5, 1.0)
     assert setting("multi").scales == (0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
     assert setting("multi-pascal").scales == (*setting("multi").scales, 2.0)
     assert setting("multi").flip
+    assert (setting("multi").base_size, setting("multi-pascal").base_size) == (None, 520)
     assert not setting("1.0").flip
 
 
@@ -250,6 +275,7 @@ def test_a_random_model_stays_random(image):
         (lambda: MultiScale(Toy(), combine="sum"), "'exp' or 'softmax', but got 'sum'"),
         (lambda: MultiScale(Toy(), tile=(0, 4)), "a side of tile must be an integer not less than 1"),
         (lambda: MultiScale(Toy(), tile=(4,)), r"tile must be \(height, width\)"),
+        (lambda: MultiScale(Toy(), base_size=0), "base_size must be an integer not less than 1"),
         (lambda: MultiScale(Toy(), stride=1.5), r"stride must lie in \(0, 1\].*gaps"),
         (lambda: MultiScale(3), "model must be callable"),
         (
