@@ -107,7 +107,8 @@ class Certificate:
     @property
     def claim(self) -> str:
         """What this certificate says: one sentence, what it assumes, and what its radius is about."""
-        certified = f"{self.certified:,} certified of {self.N:,} tested components"
+        word = "certified" if self.claimed.certifies else "labelled"
+        certified = f"{self.certified:,} {word} of {self.N:,} tested components"
         return self.claim_about(f"the {certified}")
 
     @property

@@ -38,7 +38,6 @@ COVERED_BY = {
     "reproduce/toy_simulation.py": "reproduce/test_toy.py",
     "sampling/counting.py": "sampling/test_smooth.py",
     "sampling/segmenter.py": "sampling/test_draws.py",
-    "sampling/streams.py": "sampling/test_draws.py",
 }
 """The test file of each module that has none of its own name."""
 

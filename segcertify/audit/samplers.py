@@ -1,4 +1,4 @@
-"""Audits of a sampler: are its draws independent and of the stated law, and is the model the same each time?
+"""Audits of a sampler: are its draws independent and of the stated law, and does the model answer each by itself?
 
 Draws become normal scores, standard normal and independent if the sampler is as
 stated, so that every statistic below has an exact law.
@@ -15,9 +15,11 @@ from segcertify.arrays import FloatArray
 from segcertify.audit.scores import FEWEST_ENTRIES, Scored, scores_of
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
+from segcertify.sampling.batch_size import halve_until_it_fits
+from segcertify.sampling.cross_talk import Answers, changes, chosen_entries
 from segcertify.sampling.draws import require_device, working_device
 from segcertify.sampling.seeds import seed_of_run
-from segcertify.sampling.segmenter import Segmenter, is_random, predict, to_model_dtype
+from segcertify.sampling.segmenter import Segmenter, is_random, raw_output, to_model_dtype
 from segcertify.sampling.streams import DrawStream, Phase
 
 Draw = Callable[[torch.Tensor, Phase, Sequence[int]], torch.Tensor]
@@ -90,7 +92,8 @@ def audit_sampler(
     x : tensor, optional
         An input; by default a grey image, or a random cloud for rotations, which are audited in double precision.
     model : callable, optional
-        Also check whether it gives the same labels to the same noisy inputs twice.
+        Also check whether it answers each noisy input by itself: with the same seed, if it is random, the same at
+        other places of a batch and beside other inputs.
     n, n0 : int
         How many draws to check, n in whole batches. By default n is 1,000, or 20,000
         for rotations, of which a draw shows only one or three numbers.
@@ -120,7 +123,7 @@ def audit_sampler(
     agree = _collect(draw, noise, x, phase="agree", count=n, batch_size=batch_size)
     results = _results(candidate, agree, batch_size)
     if model is not None:
-        results.append(_determinism(model, draw(x, "candidate", range(2)), seed))
+        results.append(_own_answers(model, x, draw(x, "candidate", range(min(batch_size, n0))), seed))
     share = level / len(results)
     return SamplerFinding(noise, tuple(Check(name, p, share, detail) for name, p, detail in results), level)
 
@@ -212,12 +215,21 @@ def _chi_square(total: float, degrees: int) -> tuple[float, float]:
     return min(1.0, float(p)), total / degrees
 
 
-def _determinism(model: Segmenter, batch: torch.Tensor, seed: int) -> Result:
-    """The same labels to the same batch twice; a model that says it is random gets the same seeds, and is excused."""
-    seeds = [DrawStream(seed, "", "probe", j).model_seed for j in range(2)] if is_random(model) else None
-    batch = to_model_dtype(model, batch.to(working_device(None, model, batch)))
-    first, second = (predict(model, batch, seeds) for _ in range(2))
-    changed = int((first != second).sum())
-    said = f"{changed:,} of {first.numel():,} labels changed"
-    said += ", but it says it is random" if seeds else ""
-    return "the model gives the same labels twice", float(not changed or seeds is not None), said
+def _own_answers(model: Segmenter, x: torch.Tensor, batch: torch.Tensor, seed: int) -> Result:
+    """The same answers to some entries of a batch in pairs; a model that says it is random gets the same seeds."""
+    device = working_device(None, model, batch)
+    batch, x = to_model_dtype(model, batch.to(device)), x.to(device)
+    streams = [DrawStream(seed, "", "candidate", j) for j in range(len(batch))]
+
+    def ask(entries: Sequence[int]) -> Answers:
+        some = batch[list(entries)]
+        seeds = [streams[j].model_seed for j in entries] if is_random(model) else None
+        return Answers.of(raw_output(model, some, seeds), some)
+
+    def chosen_of(size: int) -> tuple[list[int], Answers]:
+        entries = chosen_entries(size, DrawStream(seed, "", "verify", size))
+        return entries, ask(range(size)).at(entries)
+
+    entries, first = halve_until_it_fits(chosen_of, len(batch))[1]
+    found = changes(first, x, lambda positions: ask([entries[position] for position in positions])).found
+    return "the model answers each draw by itself", float(not found), found or f"{len(entries)} entries asked again"

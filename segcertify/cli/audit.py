@@ -37,7 +37,7 @@ def audit(
         typer.Option(
             "--sampler",
             help="Audit the sampler instead, on the device: of the certificate's noise, else of every noise. With "
-            "--model and --input also whether the model gives the same labels twice.",
+            "--model and --input also whether the model answers each draw by itself.",
         ),
     ] = False,
     n: opt.Draws[int] = 1000,

@@ -5,7 +5,6 @@ what ran before. The "candidate" and the "agree" draws share nothing.
 """
 
 import hashlib
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,8 +17,9 @@ from segcertify.errors import InputError
 from segcertify.noise import Noise
 from segcertify.progress import Advance
 from segcertify.sampling.batch_size import halve_until_it_fits
-from segcertify.sampling.probe import CROSS_TALK, Probe, noisy_outputs
-from segcertify.sampling.segmenter import Segmenter, is_random, to_labels
+from segcertify.sampling.cross_talk import Answers, changes, chosen_entries
+from segcertify.sampling.probe import Probe, dependent_answers, dependent_noise, noisy_outputs
+from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.streams import DrawStream, Phase
 from segcertify.votes import Votes
 
@@ -36,8 +36,8 @@ class Draws:
         self.model, self.noise, self.x, self.seed, self.input_id = model, noise, x, seed, input_id
         self.seed_given = seed_given
         self.components, self.batch_size, self._probe = probe.components, probe.batch_size, probe
-        self._verified = math.inf if is_random(model) else 1
-        """The largest batch of which an entry was drawn again; a single entry has no others beside it."""
+        self._verified = 1
+        """The largest batch of which entries were asked again; a single entry has no others beside it."""
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -52,19 +52,25 @@ class Draws:
         Batches end at each of ``ends``. Out of memory halves the batch and goes on.
         """
 
-        def next_labels(size: int) -> torch.Tensor:
-            return to_labels(*self._outputs(*((phase, index) for index in range(start, start + size))))
+        def next_answers(size: int) -> tuple[torch.Tensor, list[int], Answers | None]:
+            answers = Answers.of(*self._outputs(*((phase, index) for index in range(start, start + size))))
+            if size <= self._verified:
+                return answers.labels, [], None
+            entries = chosen_entries(size, DrawStream(self.seed, self.input_id, "verify", size))
+            return answers.labels, entries, answers.at(entries)
 
         while start < stop:
             limit = min(end for end in (*ends, stop) if end > start)
             wanted = min(self.batch_size, limit - start)
-            size, labels = halve_until_it_fits(next_labels, wanted)
+            size, (labels, entries, chosen) = halve_until_it_fits(next_answers, wanted)
             if size < wanted:
                 self.batch_size = size
             if labels.shape[1:] != self.components:
                 raise InputError(f"the model's components changed from {self.components} to {tuple(labels.shape[1:])}")
+            if chosen is not None:
+                self._verify([(phase, start + entry) for entry in entries], chosen)
+                self._verified, chosen = size, None
             start += size
-            self._verify((phase, start - 1), labels)
             yield start, labels
             advance(size)
 
@@ -106,18 +112,17 @@ class Draws:
         streams = [DrawStream(self.seed, self.input_id, phase, index) for phase, index in draws]
         return noisy_outputs(self.model, self.noise, self.x, streams)
 
-    def _verify(self, draw: tuple[Phase, int], labels: torch.Tensor) -> None:
-        """At every batch size larger than those before: the last draw gets the same labels beside another draw.
+    def _verify(self, draws: Sequence[tuple[Phase, int]], first: Answers) -> None:
+        """Ask again for some draws of a batch that is larger than all before, in pairs: nothing may have changed."""
 
-        Rounding in a batch of another size may move a few near ties, but less than the noise of another draw does.
-        """
-        if len(labels) <= self._verified:
-            return
-        self._verified = len(labels)
-        again, other = to_labels(*self._outputs(draw, ("probe", 0)))
-        changed, noisy = int((again != labels[-1]).sum()), int((again != other).sum())
-        if changed > 0.5 * noisy + 0.001 * again.numel():
-            raise InputError(CROSS_TALK.format(changed=f"{changed} of {again.numel()} labels"))
+        def ask(positions: list[int]) -> Answers:
+            return Answers.of(*self._outputs(*(draws[position] for position in positions)))
+
+        changed = changes(first, self.x, ask)
+        if changed.noise:
+            raise dependent_noise(self.noise)
+        if changed.found:
+            raise dependent_answers(self.model, changed.found)
 
 
 def working_device(device: str | torch.device | None, model: Segmenter, x: Input | None = None) -> torch.device:

@@ -15,15 +15,10 @@ import torch
 from segcertify.errors import InputError
 from segcertify.noise import Noise
 from segcertify.sampling.batch_size import fitting_batch_size, forget_peak, halve_until_it_fits, out_of_memory
+from segcertify.sampling.cross_talk import inputs_differ
 from segcertify.sampling.identity import answers
 from segcertify.sampling.segmenter import Segmenter, is_random, raw_output, to_labels, to_model_dtype
 from segcertify.sampling.streams import DrawStream
-
-CROSS_TALK = (
-    "the model gave different answers to the same noisy input ({changed} changed). If entries of a batch influence "
-    "each other, draws are not independent and nothing can be certified; if the model is random, let it declare "
-    "random = True and take seeds=."
-)
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,10 @@ def fingerprint(output: torch.Tensor) -> tuple[float, ...]:
 
 
 def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Outputs for two draws, of which the first is drawn again at another index of a batch and beside another draw."""
+    """Outputs for two draws, of which the first is drawn again at another index of a batch and beside another draw.
+
+    In batches of one, another draw comes between the two calls: a model must not answer from the batch before.
+    """
 
     def outputs(*draws: int) -> tuple[torch.Tensor, torch.Tensor]:
         return noisy_outputs(model, noise, x, [DrawStream(0, "probe", "probe", 1 + j) for j in draws])
@@ -80,7 +78,7 @@ def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tupl
         try:
             output, batch = outputs(*[0, 1][:size])
             output = output.clone()  # a model may use its memory again
-            moved, moved_batch = (each[-1].clone() for each in outputs(*[2, 0][-size:]))
+            others, others_batch = (each.clone() for each in outputs(*[2, 0][:size]))
             forget_peak(x.device)
             beside, beside_batch = (each[0] for each in outputs(*[0, 3][:size]))
         except Exception as error:
@@ -92,25 +90,54 @@ def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tupl
                 f"{(size, *x.shape)} = (B, *x.shape), {type(error).__name__}: {error}. "
                 "Is x one input without a batch axis?"
             ) from error
-        return output, batch, moved, moved_batch, beside, beside_batch
+        return output, batch, others, others_batch, beside, beside_batch
 
-    output, batch, moved, moved_batch, beside, beside_batch = halve_until_it_fits(attempt, size)[1]
+    output, batch, others, others_batch, beside, beside_batch = halve_until_it_fits(attempt, size)[1]
     to_labels(output, batch)  # refuses bad shapes and logits
-    if _changed(batch[0], moved_batch) or _changed(batch[0], beside_batch):
-        raise InputError(
-            f"the noise of a draw depends on the other draws of its batch ({noise}): draws are then not independent, "
-            "and nothing can be certified. Let draw() use the streams alone, one for each entry."
-        )
-    changed = max(_changed(output[0], moved), _changed(output[0], beside))
-    if changed and not is_random(model):
-        raise InputError(CROSS_TALK.format(changed=f"{changed} of {output[0].numel()} numbers"))
+    again = [(beside, beside_batch)] + ([(others[1], others_batch[1])] if len(others) == 2 else [])  # beside, and moved
+    if any(inputs_differ(batch[0], drawn, x) for _, drawn in again):
+        raise dependent_noise(noise)
+    changed = max(_changed(output[0], answer, others[0]) for answer, _ in again)
+    if changed:
+        raise dependent_answers(model, f"{changed} of {output[0].numel()} numbers changed")
     return output, batch
 
 
-def _changed(a: torch.Tensor, b: torch.Tensor) -> int:
-    """How many of a model's answers differ: labels at all, logits by more than rounding."""
-    if a.shape != b.shape:
-        return a.numel()
-    if not a.is_floating_point():
-        return int((a != b).sum())
-    return int((~torch.isclose(a, b, rtol=1e-2, atol=1e-3 * float(a.abs().max()))).sum())
+def _changed(first: torch.Tensor, again: torch.Tensor, other: torch.Tensor) -> int:
+    """How many answers to one draw differ: labels at all, logits by more than rounding in batches of one size.
+
+    Rounding is measured, for each class, against what the noise of another draw changes and against the distance
+    from the class's mean: an offset of the logits hides nothing.
+    """
+    if first.shape != again.shape or first.shape != other.shape:
+        return first.numel()
+    if not first.is_floating_point():
+        return int((first != again).sum())
+    a, b, c = (each.flatten(1) if each.ndim > 1 else each[:, None] for each in (first, again, other))
+    centre, noise = (a + c).mean(1, keepdim=True) / 2, (a - c).abs().mean(1, keepdim=True)
+    rounding = 0.01 * ((a - centre).abs() + noise) + 4 * torch.finfo(a.dtype).eps * a.abs()
+    return int(((a - b).abs() > rounding).sum())
+
+
+def dependent_noise(noise: Noise) -> InputError:
+    """The refusal of a noise whose draws share something."""
+    return InputError(
+        f"the noise of a draw depends on the other draws of its batch, or is the same in each ({noise}): draws are "
+        "then not independent, and nothing can be certified. Let draw() use the streams alone, one for each entry."
+    )
+
+
+def dependent_answers(model: Segmenter, changed: str) -> InputError:
+    """The refusal of a model whose answer to an entry depends on more than the entry and its seed."""
+    if is_random(model):
+        return InputError(
+            f"the model gave different answers to the same noisy input with the same seed ({changed}), so draws are "
+            "not independent and nothing can be certified. A model that declares random = True must take all its "
+            "randomness for entry i from seeds[i], for example from torch.Generator().manual_seed(seeds[i]): not from "
+            "another entry's seed, nor from a global generator."
+        )
+    return InputError(
+        f"the model gave different answers to the same noisy input ({changed}). If entries of a batch influence each "
+        "other, draws are not independent and nothing can be certified: let entry i of the output depend on entry i "
+        "of the batch alone. If the model is random, let it declare random = True and take seeds=."
+    )

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-Phase = Literal["probe", "candidate", "agree"]
+Phase = Literal["probe", "candidate", "agree", "verify"]
 
 
 class DrawStream:

@@ -194,23 +194,51 @@ class Net(nn.Module):
         return self.layers(batch)
 
 
-def test_a_model_left_random_is_caught_and_one_that_says_so_is_not():
+ITSELF = {"the model answers each draw by itself"}
+
+
+def test_a_model_left_random_is_caught():
     assert not failed(None, GAUSSIAN, model=Net().eval())
-    assert failed(None, GAUSSIAN, model=Net().train()) == {"the model gives the same labels twice"}
+    assert failed(None, GAUSSIAN, model=Net().train()) == ITSELF
 
     points = nn.Sequential(nn.Linear(3, 4), nn.Flatten())  # single precision, on rotations in double
     assert not failed(None, sc.Rotation(0.3), model=points.eval(), n=200)
 
-    class Declared(Net):
-        random = True
 
-        def forward(self, batch, seeds):
-            assert len(seeds) == len(batch)
-            return super().forward(batch)
+class Seeded(Net):
+    """A network with dropout of its own, from the seeds that ``chosen`` gives each entry."""
 
-    finding = audit_sampler(None, GAUSSIAN, model=Declared().train(), seed=0)
-    assert not finding.failed
-    assert "it says it is random" in finding.checks[-1].detail
+    random = True
+
+    def __init__(self, chosen):
+        super().__init__()
+        self.chosen = chosen
+
+    def forward(self, batch, seeds):
+        for i, seed in enumerate(self.chosen(seeds)):
+            kept = torch.rand(batch.shape[1:], generator=torch.Generator().manual_seed(seed % 2**32)) < 0.8
+            batch = torch.cat([batch[:i], (batch[i] * kept)[None], batch[i + 1 :]])
+        return super().forward(batch)
+
+
+def test_a_random_model_must_take_its_randomness_from_each_entrys_seed():
+    assert not failed(None, GAUSSIAN, model=Seeded(lambda seeds: seeds).eval())
+    for chosen in (
+        lambda seeds: seeds[:1] * len(seeds),  # once for a batch
+        lambda seeds: seeds[:1] * len(seeds) if len(seeds) > 10 else seeds,
+        lambda seeds: seeds[::-1],
+        lambda seeds: torch.randint(2**31, (len(seeds),)).tolist(),  # a global generator
+    ):
+        assert failed(None, GAUSSIAN, model=Seeded(chosen).eval()) == ITSELF
+
+
+def test_entries_that_influence_each_other_are_caught():
+    network = Net().eval()
+    for answer in (
+        lambda batch: network(batch)[-1:].expand(len(batch), -1, -1, -1),
+        lambda batch: network(batch - (batch.mean(0) if len(batch) > 10 else 0)),
+    ):
+        assert failed(None, GAUSSIAN, model=answer) == ITSELF
 
 
 def test_bad_input():

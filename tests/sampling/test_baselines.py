@@ -42,6 +42,34 @@ def test_joint_class(sigma, mask, batch_size):
     assert (bound > 0.5) == (mask is not None)  # the entry at 0 fluctuates and spoils the whole map
 
 
+@pytest.mark.parametrize("components", [150, 2000])
+def test_every_component_counts(components):
+    """One component of many that fluctuates makes the map another: what agrees in all but one does not agree.
+
+    The component's label is right with probability 0.6: of 100 draws some 60 agree, not 100. The bound on the map's
+    probability is Clopper and Pearson's for exactly the draws in which all components agree.
+    """
+    x = torch.full((components,), 9.0)
+    x[components // 2] = 0.2 * float(norm.ppf(0.6))
+    noise = sc.Gaussian(0.2)
+    drawn = signs(torch.cat([noise.draw(x, [DrawStream(4, "", "agree", j)]) for j in range(100)]))
+    agree = int((drawn == 1).all(1).sum())
+    assert 45 < agree < 75
+    for alpha in (0.05, 0.4):
+        certificate = sc.joint_class(signs, x, noise=noise, n=100, n0=10, alpha=alpha, seed=4)
+        bound = binomtest(agree, 100, alternative="greater").proportion_ci(1 - alpha).low
+        assert certificate.certified == (components if bound > 0.5 else 0)
+        assert certificate.radius == pytest.approx(max(0, 0.2 * norm.ppf(bound)), rel=1e-6)
+
+
+@pytest.mark.parametrize(("alpha", "bound"), [(0.1, 0.954992586), (0.01, 0.912010839), (0.001, 0.870963590)])
+def test_the_bound_on_a_map_is_clopper_and_pearsons(alpha, bound):
+    """When all of n draws agree, the bound is alpha^(1 / n) exactly."""
+    certificate = sc.joint_class(signs, X + 9, noise=sc.Gaussian(0.2), n=50, n0=5, alpha=alpha, seed=0)
+    assert certificate.tau == pytest.approx(bound, rel=1e-8)
+    assert certificate.radius == pytest.approx(0.2 * norm.ppf(bound), rel=1e-6)
+
+
 def test_norm():
     settings = {"noise": sc.Gaussian(0.05), "mask": np.array([True, True, True, False]), "seed": 0}
     l2, linf = (sc.joint_class(signs, X, **settings, norm=norm) for norm in ("l2", "linf"))

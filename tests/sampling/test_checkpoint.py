@@ -34,6 +34,31 @@ def test_it_resumes(finished):
     assert (votes.fingerprint, votes.fingerprint_of) == (whole.fingerprint, "probe")
 
 
+class Dice:
+    """A random model: the seeds decide whether an entry's labels are one higher."""
+
+    random = True
+
+    def __init__(self, chance=0.5):
+        self.chance = chance
+
+    def __call__(self, batch, seeds):
+        higher = [np.random.default_rng(seed).random() < self.chance for seed in seeds]
+        return stripes(batch) + torch.tensor(higher).view(-1, 1, 1, 1)
+
+
+def test_a_random_model_resumes_and_merges_and_another_does_not(tmp_path):
+    """Equal seeds, equal answers: its fingerprint is the same each time."""
+    path, x = tmp_path / "resume.safetensors", image()
+    first = sc.sample(Dice(), x, **SETTINGS, checkpoint=path)
+    assert same(first, sc.sample(Dice(), x, **SETTINGS, checkpoint=path))
+    more = sc.sample(Dice(), x, **SETTINGS, first=60)
+    assert first.fingerprint == more.fingerprint
+    assert first.merge(more).n == 120
+    with pytest.raises(sc.InputError, match="was written with another model"):
+        sc.sample(Dice(0.0), x, **SETTINGS, checkpoint=path)
+
+
 def test_another_model_is_refused(tmp_path):
     """Also one that differs near this input alone, and not at the fixed input of the probe."""
     path, x = tmp_path / "resume.safetensors", image() + 3

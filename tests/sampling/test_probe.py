@@ -20,11 +20,11 @@ class Counted:
 
 
 def test_one_probe_serves_all_inputs_of_a_shape():
-    """Three calls of two entries; then an input costs its n0 + n draws and one check at the real batch size."""
+    """Three calls of two entries; then an input costs its n0 + n draws and three pairs at the real batch size."""
     model = Counted()
     smooth = sc.Smooth(model, NOISE, batch_size=10, seed=0)
     smooth.votes(image(0), n=40, n0=10)
-    run = [10, 2, *[10] * 4]
+    run = [10, 2, 2, 2, *[10] * 4]
     assert model.sizes == [2, 2, 2, *run]
     model.sizes.clear()
     smooth.votes(image(1), n=40, n0=10, input_id="b")
@@ -32,7 +32,7 @@ def test_one_probe_serves_all_inputs_of_a_shape():
     model.sizes.clear()
     smooth.counts(image(2), n=20)
     smooth.agreement(image(3), np.zeros((3, 12, 16), int), n=20)
-    assert model.sizes == [10, 2, 10] * 2
+    assert model.sizes == [10, 2, 2, 2, 10] * 2
     model.sizes.clear()
     for x in (image(shape=(3, 4, 5)), image().double(), image(4)):
         smooth.draws(x)
@@ -105,6 +105,58 @@ def test_entries_that_influence_each_other_are_still_found_at_a_second_input():
         smooth.votes(image(1), n=32)
 
 
+def refused_by_the_probe(model):
+    """Before any draw of the input, whatever larger batches would show."""
+    with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+        sc.Smooth(model, NOISE).draws(image())
+
+
+@pytest.mark.parametrize("answer", [stripes, Conv().eval()])
+def test_an_answer_that_depends_on_the_place_is_refused(answer):
+    """Whatever its neighbours: only the draw that the probe has moved shows it."""
+    refused_by_the_probe(lambda batch: answer(batch + torch.arange(len(batch)).view(-1, 1, 1, 1)))
+
+
+@pytest.mark.parametrize("answer", [stripes, Conv().eval()])
+def test_an_answer_that_depends_on_a_neighbour_is_refused(answer):
+    """Whatever its place: a neighbour that disturbs all others of its batch, and that the third batch alone has."""
+    honest = Counted(answer)
+    seen = []
+    sc.Smooth(lambda batch: seen.append(batch.clone()) or honest(batch), NOISE).draws(image())
+    disturbing = seen[2][1]
+    assert not any(torch.equal(disturbing, entry) for entry in torch.cat(seen[:2]))
+    disturbed = lambda batch: any(torch.equal(entry, disturbing) for entry in batch)  # noqa: E731
+    refused_by_the_probe(lambda batch: answer(batch + 1 if disturbed(batch) else batch))
+
+
+class Seeded:
+    """A random model that takes its randomness from ``chosen`` of the seeds."""
+
+    random = True
+
+    def __init__(self, chosen):
+        self.chosen = chosen
+
+    def __call__(self, batch, seeds):
+        return stripes(
+            batch
+            + torch.stack([torch.from_numpy(np.random.default_rng(s).random(16)) for s in self.chosen(seeds)])[
+                :, None, None
+            ]
+        )
+
+
+def test_random_models_are_probed_as_others():
+    """Seeds that neighbours share, and a generator of its own, which a batch of one shows too."""
+    sc.Smooth(Seeded(list), NOISE).draws(image())
+    with pytest.raises(sc.InputError, match=r"same noisy input with the same seed .* for entry i from seeds\[i\]"):
+        sc.Smooth(Seeded(lambda seeds: seeds[:1] * len(seeds)), NOISE).draws(image())
+    own = np.random.default_rng(0)
+    for size in (None, 1):
+        with pytest.raises(sc.InputError, match="same noisy input with the same seed"):
+            sc.Smooth(Seeded(lambda seeds: own.integers(2**32, size=len(seeds))), NOISE, batch_size=size).draws(image())
+
+
 @pytest.mark.parametrize("size", [2, 3, 16])
 def test_influences_that_only_the_input_shows_are_found_at_any_batch_size(size):
     """Labels that are the same all over the fixed input: the check of the first batch finds it, also of two entries."""
@@ -119,4 +171,4 @@ def test_influences_that_only_the_input_shows_are_found_at_any_batch_size(size):
 def test_every_larger_batch_is_checked():
     model = Counted()
     sc.sample(model, image(), noise=NOISE, n=20, n0=3, batch_size=8, seed=0)
-    assert model.sizes == [2, 2, 2, 3, 2, 8, 2, 8, 4]
+    assert model.sizes == [2, 2, 2, 3, 2, 1, 8, 2, 2, 2, 8, 4]

@@ -8,7 +8,7 @@ inside the model; resizing is not done: scales are ours (`MultiScale`).
 import importlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,9 @@ def colour_statistics(config: Mapping[str, Any], *, source: str) -> tuple[list[f
 class Reversed(Wrapper):
     """A model that was trained on BGR, for RGB images whose normalisation is the same for every channel."""
 
-    def forward(self, batch: Tensor) -> Any:
+    def forward(self, batch: Tensor, seeds: Sequence[int] | None = None) -> Any:
         """The model's output for the batch with its channels in reverse."""
-        return self.model(batch.flip(1))
+        return self.model(batch.flip(1)) if seeds is None else self.model(batch.flip(1), seeds=seeds)
 
 
 def _fetch(target: str, revision: str) -> tuple[nn.Module, Path]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from segcertify.errors import InputError, require_positive
+from segcertify.sampling.segmenter import is_random
 
 SCALES = (0.125, 8.0)  # the smallest and the largest scale of a view
 LARGEST = 100  # no ensemble has more members or views
@@ -45,12 +46,14 @@ class View:
             raise InputError(f"a view must be a scale such as 0.75, or 0.75m if mirrored, but got {text!r}") from None
         return cls(scale, text.endswith("m"))
 
-    def logits(self, member: nn.Module, batch: Tensor) -> Tensor:
+    def logits(self, member: nn.Module, batch: Tensor, seeds: Sequence[int] | None = None) -> Tensor:
         """A member's logits of images that are rescaled and mirrored so; the logits are mirrored back."""
+        given = {"seeds": seeds} if is_random(member) else {}
         if self.scale != 1:
             size = [max(1, math.floor(side * self.scale + 0.5)) for side in batch.shape[2:]]
             batch = interpolate(batch, size=size, mode="bilinear", align_corners=False)
-        return member(batch.flip(-1)).flip(-1) if self.mirrored else member(batch)  # type: ignore[no-any-return]
+        logits: Tensor = member(batch.flip(-1), **given).flip(-1) if self.mirrored else member(batch, **given)
+        return logits
 
 
 class Ensemble(nn.Module):
@@ -74,9 +77,14 @@ class Ensemble(nn.Module):
                 raise InputError(f"an ensemble has at most {LARGEST} {name}, but got {len(values)}")
         self.members, self.views = nn.ModuleList(members), tuple(views)
 
-    def forward(self, batch: Tensor) -> Tensor:
+    @property
+    def random(self) -> bool:
+        """Whether a member declares that it is random: each such member gets the same seeds."""
+        return any(is_random(member) for member in self.members)
+
+    def forward(self, batch: Tensor, seeds: Sequence[int] | None = None) -> Tensor:
         """Logits (B, classes, h, w) of images (B, channels, H, W)."""
-        logits = [view.logits(member, batch) for member in self.members for view in self.views]
+        logits = [view.logits(member, batch, seeds) for member in self.members for view in self.views]
         size = [min(sides) for sides in zip(logits[0].shape[2:], batch.shape[2:], strict=True)]
         return torch.stack([_resized(each, size) for each in logits]).mean(0)
 

@@ -1,0 +1,232 @@
+"""Cross-talk: which entries are asked again, what that costs, what is refused and what rounding may do."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from segmenters import NOISE, Conv, image, same, stripes
+
+import segcertify as sc
+from segcertify.models.wrappers.precision import with_precision
+from segcertify.sampling.cross_talk import ENTRIES, Answers, changes, chosen_entries, inputs_differ
+from segcertify.sampling.streams import DrawStream
+
+
+def stream(seed, size=100):
+    return DrawStream(seed, "", "verify", size)
+
+
+class Recorded:
+    """A model that keeps the batches it gets."""
+
+    def __init__(self, model=stripes):
+        self.model, self.batches = model, []
+
+    def __call__(self, batch):
+        self.batches.append(batch.clone())
+        return self.model(batch)
+
+
+def asked_again(model, phase, size, seed=0, input_id=""):
+    """The entries of the phase's first batch that came again in the pairs after it, and their places there."""
+    sizes = [len(batch) for batch in model.batches]
+    at = sizes.index(size)
+    pairs = list(itertools.takewhile(lambda batch: len(batch) <= 2, model.batches[at + 1 :]))
+    batch = model.batches[at]
+    draws = NOISE.draw(image(), [DrawStream(seed, input_id, phase, j) for j in range(size)])
+    assert torch.equal(batch, draws)
+    places = {}
+    for pair in pairs:
+        for place, entry in enumerate(pair):
+            places[next(j for j in range(size) if torch.equal(batch[j], entry))] = place
+    return places
+
+
+def test_the_first_the_last_and_four_others_are_chosen():
+    every = {tuple(chosen_entries(100, stream(seed))) for seed in range(200)}
+    assert len(every) == 200  # of 3.6 million choices; two of 200 are the same with probability 0.006
+    for entries in every:
+        assert len(set(entries)) == ENTRIES == 6
+        assert (entries[0], entries[-1]) == (99, 0)
+        assert list(entries) == sorted(entries, reverse=True)
+    counts = np.bincount([entry for entries in every for entry in entries[1:-1]], minlength=100)
+    assert (counts[1:-1] > 0).all()  # 200 * 4 / 98 expected; none with probability 98 * 2.6e-4, and seeds are fixed
+    assert chosen_entries(100, stream(1)) == chosen_entries(100, stream(1))
+
+
+@pytest.mark.parametrize("size", range(2, 9))
+def test_small_batches_are_asked_whole(size):
+    entries = chosen_entries(size, stream(0, size))
+    assert entries == list(range(size))[::-1] or size > ENTRIES
+    assert len(entries) == min(size, ENTRIES)
+
+
+def test_both_phases_are_verified_at_other_places():
+    """The entries depend on the seed and the input id, which a model does not know."""
+    chosen = []
+    for seed, input_id in [(0, ""), (1, ""), (1, "b")]:
+        model = Recorded()
+        sc.sample(model, image(), noise=NOISE, n=100, n0=10, seed=seed, input_id=input_id)
+        for phase, size in (("candidate", 10), ("agree", 100)):
+            places = asked_again(model, phase, size, seed, input_id)
+            assert len(places) == 6
+            assert {0, size - 1} <= set(places)
+            assert all(place != entry for entry, place in places.items())
+            chosen.append(tuple(places))
+    assert len(set(chosen)) == 6
+
+
+@pytest.mark.parametrize("batch_size", [2, 3, 4, 5, 7])
+def test_no_entry_keeps_its_place_and_its_neighbours(batch_size):
+    model = Recorded()
+    sc.sample(model, image(), noise=NOISE, n=batch_size, n0=batch_size, seed=0, batch_size=batch_size)
+    if batch_size > 2:
+        places = asked_again(model, "candidate", batch_size)
+        assert len(places) == min(6, batch_size)
+        kept = [entry for entry, place in places.items() if entry == place]
+        assert not kept
+    else:
+        assert [len(batch) for batch in model.batches] == [2, 2, 2, 2, 1, 1, 2]  # each alone: no neighbour is another
+
+
+def test_what_all_checks_cost_at_the_default_draws():
+    """For n = 100 and n0 = 10: nine passes of the network, each of two entries.
+
+    Six are of this input: three pairs of the candidates' batch and three of the other, 12 entries. Three are the
+    probe's, once for all inputs of a shape, before any draw.
+    """
+    model = Recorded()
+    smooth = sc.Smooth(model, NOISE, seed=0)
+    for passes in (9, 6):
+        smooth.certify(image(), tau=0.75, n=100, n0=10)
+        sizes = [len(batch) for batch in model.batches]
+        assert sorted(sizes)[-2:] == [10, 100]
+        assert len(sizes) - 2 == passes <= 12
+        assert sum(sizes) - 110 == 2 * passes
+        model.batches.clear()
+    assert sum(sizes) - 110 <= 12  # a second input
+
+
+def mixed(batch, share, above):
+    """Logits of which a share is the batch's mean."""
+    right = torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)
+    return torch.lerp(right, right.mean(0, keepdim=True), share) if len(batch) > above else right
+
+
+@pytest.mark.parametrize("offset", [0, 1e4])
+@pytest.mark.parametrize(("share", "above"), [(1.0, 10), (0.1, 10), (0.1, 2), (0.02, 1)])
+def test_a_share_of_the_mean_is_found(share, above, offset):
+    """A tenth of the noise in batches of any size; at the probe's two entries, which rounding leaves alone, less."""
+    model = lambda batch: mixed(batch.double(), share, above) + offset  # noqa: E731
+    with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+        sc.sample(model, image(), noise=NOISE, seed=0)
+
+
+@pytest.mark.parametrize("largest", [0.0, 1e9])
+def test_logits_are_compared_where_labels_show_nothing(largest):
+    """One class is always chosen, another never, however large its logits: the other classes share a tenth."""
+
+    def model(batch):
+        logits = mixed(batch.double(), 0.1, above=10)
+        return torch.cat([logits, torch.full_like(logits[:, :1], 5.0), torch.full_like(logits[:, :1], -largest)], 1)
+
+    with pytest.raises(sc.InputError, match=r"logits changed by 0\.0\d+ of what noise changes"):
+        sc.sample(model, image(), noise=NOISE, seed=0)
+
+
+def test_a_change_in_one_pixel_is_found_by_the_probe():
+    def model(batch):
+        logits = torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)
+        logits[:, 0, 3, 5] = logits[:, 0, 3, 5].mean()
+        return logits + 100
+
+    with pytest.raises(sc.InputError, match="1 of 384 numbers changed"):
+        sc.sample(model, image(), noise=NOISE, seed=0)
+
+
+def test_models_that_remember_are_refused():
+    """Answers that depend on the number of calls, or on the batch before."""
+
+    class Counting:
+        calls = 0
+
+        def __call__(self, batch):
+            self.calls += 1
+            return stripes(batch + self.calls / 3)
+
+    class Late:
+        before = None
+
+        def __call__(self, batch):
+            answers, self.before = self.before, stripes(batch)
+            return self.before if answers is None else answers[torch.arange(len(batch)) % len(answers)]
+
+    for model in (Counting(), Late()):
+        for batch_size in (1, None):
+            with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+                sc.sample(model, image(), noise=NOISE, seed=0, batch_size=batch_size)
+
+
+def test_a_model_that_uses_its_memory_again_passes():
+    buffer = torch.zeros(128, 2, 12, 16)
+
+    def thrifty(batch):
+        return torch.stack([batch.mean(1), 1 - batch.mean(1)], 1, out=buffer[: len(batch)])
+
+    plain = lambda batch: torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)  # noqa: E731
+    settings = {"noise": NOISE, "seed": 0}
+    assert same(sc.sample(thrifty, image(), **settings), sc.sample(plain, image(), **settings))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("sigma", [0.25, 0.02])
+def test_honest_networks_pass(precision, sigma):
+    """The bundled `lite` network. (Measured on an H200: at most 0.003 of a class's range of logits by rounding.)"""
+    model = with_precision(sc.models.load("pets"), precision)
+    x = torch.nn.functional.interpolate(image(shape=(1, 3, 4, 4)), (64, 64), mode="bicubic")[0]
+    assert sc.sample(model, x, noise=sc.Gaussian(sigma), n=16, n0=3, seed=0).N == 64 * 64
+
+
+def test_the_bundled_random_network_passes():
+    model = sc.models.load("parts").for_category("Chair")
+    cloud = image(shape=(512, 6)) - 0.5
+    votes = sc.sample(model, cloud, noise=sc.Gaussian(0.05, channels=(0, 1, 2), axis=1), n=3, n0=3, seed=0)
+    assert votes.N == 512
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("rounding", "passes"), [(2.0**-9, True), (0.1, False)])
+def test_rounding_is_told_from_cross_talk(rounding, passes, dtype):
+    """Logits that move by a share of their class's range in another batch size, and by 0.1 of it under noise."""
+    rng = torch.Generator().manual_seed(0)
+    base = torch.randn(1, 3, 40, 50, generator=rng)
+    answers = base + 0.5 * torch.randn(6, 3, 40, 50, generator=rng)
+    span = answers.amax() - answers.amin()
+    again = answers + rounding * span * torch.rand(answers.shape, generator=rng)
+    first, second = (Answers.of(each.to(dtype), torch.rand(6, 3, 40, 50, generator=rng)) for each in (answers, again))
+    second = Answers(first.batch, second.output, second.labels)
+    found = changes(first, torch.zeros(3, 40, 50), second.at).found
+    assert bool(found) != passes, found
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_a_difference_of_noisy_inputs_is_measured_against_the_noise(offset):
+    x = image().double() + offset
+    a, b = (NOISE.draw(x, [DrawStream(0, "", "agree", j)]) for j in range(2))
+    assert inputs_differ(a, b, x)
+    assert inputs_differ(a, a + 0.05 * (b - a), x)
+    assert not inputs_differ(a, a + 1e-9 * (b - a), x)
+
+
+def test_an_input_that_noise_leaves_alone_is_no_stuck_noise():
+    """Points on the axis do not move: all draws are equal, and equal to the input."""
+    cloud = torch.tensor([[0.0, 0.0, 1.0]]).repeat(9, 1) * torch.arange(9.0)[:, None]
+    votes = sc.sample(lambda batch: (batch[..., 2] > 4).long(), cloud, noise=sc.AxisRotation(0.3, "z"), n=8, seed=0)
+    assert (votes.agree == 8).all()
+
+
+def test_a_model_whose_resolution_depends_on_the_batch_is_refused():
+    full, coarse = Conv(1).eval(), Conv(2).eval()
+    with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+        sc.sample(lambda batch: (full if len(batch) < 5 else coarse)(batch), image(), noise=NOISE, seed=0)

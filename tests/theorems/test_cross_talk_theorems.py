@@ -1,0 +1,169 @@
+"""Draws that are not independent give no certificate: models and noises whose batches have cross-talk are refused.
+
+Runs of n = 100, n0 = 10 and alpha = 0.1, on 12 labels whose probability lies just below tau. Where all draws of a
+batch are one, each certificate is false: the three defects that were found so are run 200 times, others 30 times.
+Defects begin above 2 entries (the probe has 2), or above 10 (the candidates' batch has 10). Seeds are fixed; besides,
+a run fails to be refused only if six answers to different noise happen to be equal: 12 labels with probability 1e-12.
+"""
+
+import numpy as np
+import pytest
+import torch
+from scipy import special
+from torch.nn import functional
+
+import segcertify as sc
+
+pytestmark = pytest.mark.statistical
+
+N, TAU, ALPHA, RUNS, FEWER = 12, 0.75, 0.1, 200, 30
+P = TAU - 1e-6
+THRESHOLD = 0.25 * float(special.ndtri(P))
+X = torch.zeros(N, dtype=torch.float64)
+GAUSSIAN = sc.Gaussian(0.25)
+SHARED = "the noise of a draw depends on the other draws of its batch, or is the same in each"
+above = pytest.mark.parametrize("above", [2, 10])
+
+
+def logits(batch):
+    return torch.stack([torch.full_like(batch, -THRESHOLD), batch], 1)
+
+
+def labels(batch):
+    return logits(batch).argmax(1)
+
+
+def outcome(model, noise=GAUSSIAN, runs=FEWER, why="different answers to the same noisy input"):
+    """How many of the runs were refused, and how many gave a false certificate."""
+    refused = false = 0
+    for seed in range(runs):
+        try:
+            votes = sc.sample(model, X, noise=noise, n=100, n0=10, seed=seed)
+        except sc.InputError as error:
+            refused += why in str(error)
+        else:
+            false += sc.certify_votes(votes, tau=TAU, alpha=ALPHA).certified > 0
+    return refused, false
+
+
+def average(answers):
+    return answers.mean(0, keepdim=True) if answers.is_floating_point() else answers.mode(0).values[None]
+
+
+DEFECTS = {
+    "every entry is the last": lambda answers: answers[-1:],
+    "every entry is the first": lambda answers: answers[:1],
+    "every entry is one in the middle": lambda answers: answers[len(answers) // 2, None],
+    "every entry is the average": average,
+    "the second half is the first entry": lambda answers: answers[torch.arange(len(answers)) % (len(answers) // 2 + 1)],
+    "every fourth entry is right": lambda answers: answers[torch.arange(len(answers)) // 4 * 4],
+    "shifted": lambda answers: answers.roll(-1, 0),
+    "reversed": lambda answers: answers.flip(0),
+}
+
+
+@above
+@pytest.mark.parametrize("answer", [labels, logits])
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_models_whose_entries_influence_each_other_are_refused(defect, answer, above):
+    def model(batch):
+        right = answer(batch)
+        return DEFECTS[defect](right).expand_as(right) if len(batch) > above else right
+
+    runs = RUNS if "last" in defect and answer is labels else FEWER
+    assert outcome(model, runs=runs) == (runs, 0)
+
+
+@above
+def test_batch_statistics_are_refused(above):
+    """Batch normalisation in training mode, inside a function: no module shows its mode."""
+
+    def model(batch):
+        if len(batch) <= above:
+            return logits(batch)
+        return logits(0.25 * functional.batch_norm(batch, None, None, training=True))
+
+    assert outcome(model) == (FEWER, 0)
+
+
+@above
+@pytest.mark.parametrize("offset", [1e4, -1e4])
+def test_an_offset_hides_nothing(offset, above):
+    """Of all logits, and of one class that is never chosen."""
+
+    def model(batch):
+        right = logits(batch)
+        mixed = right.mean(0, keepdim=True).expand_as(right) if len(batch) > above else right
+        return torch.cat([mixed + offset, torch.full_like(mixed[:, :1], -1e9)], 1)
+
+    assert outcome(model) == (FEWER, 0)
+
+
+SHARED_NOISES = {
+    "the last": lambda batch: batch[-1:].expand_as(batch),  # the released SegCertify sampler: one for each batch
+    "the first": lambda batch: batch[:1].expand_as(batch),
+    "the neighbour's": lambda batch: batch.roll(1, 0),
+    "a common part": lambda batch: 0.8 * batch + 0.6 * batch[:1],  # and the stated variance in all others
+}
+
+
+@above
+@pytest.mark.parametrize("shared", SHARED_NOISES)
+def test_a_noise_that_entries_share_is_refused(shared, above):
+    class Sharing(sc.Gaussian):
+        def draw(self, x, streams):
+            batch = super().draw(x, streams)
+            return SHARED_NOISES[shared](batch) if len(streams) > above else batch
+
+    runs = RUNS if "last" in shared else FEWER
+    assert outcome(labels, Sharing(0.25), runs, why=SHARED) == (runs, 0)
+
+
+def test_a_noise_with_the_same_numbers_in_every_draw_is_refused():
+    class Stuck(sc.Gaussian):
+        def draw(self, x, streams):
+            return super().draw(x, streams[:1])[:1].repeat(len(streams), 1) * 0 + torch.arange(float(N))
+
+    assert outcome(labels, Stuck(0.25), why=SHARED) == (FEWER, 0)
+
+
+class Flips:
+    """A random model: each label is 1 with the given probability, from the seeds that ``chosen`` gives an entry."""
+
+    random = True
+
+    def __init__(self, chosen, above=0):
+        self.chosen, self.above = chosen, above
+
+    def __call__(self, batch, seeds):
+        taken = self.chosen(seeds) if len(seeds) > self.above else seeds
+        return torch.stack([torch.from_numpy(np.random.default_rng(seed).random(N) < P) for seed in taken])
+
+
+SEEDING = {
+    "once for a batch": lambda seeds: seeds[:1] * len(seeds),
+    "by the last": lambda seeds: seeds[-1:] * len(seeds),
+    "by all together": lambda seeds: [sum(seeds)] * len(seeds),
+    "by the neighbour": lambda seeds: [*seeds[1:], seeds[0]],
+    "by the number of entries": lambda seeds: [len(seeds)] * len(seeds),
+}
+
+
+@pytest.mark.parametrize("above", [0, 2, 10])
+@pytest.mark.parametrize("seeding", SEEDING)
+def test_random_models_that_share_seeds_are_refused(seeding, above):
+    runs = RUNS if above == 0 and "once" in seeding else FEWER
+    assert outcome(Flips(SEEDING[seeding], above), runs=runs) == (runs, 0)
+
+
+def test_random_models_that_ignore_their_seeds_are_refused():
+    """Their randomness comes from a generator of their own: not reproducible, and nothing shows it is independent."""
+    generator = np.random.default_rng(0)
+    assert outcome(Flips(lambda seeds: generator.integers(2**62, size=len(seeds)).tolist())) == (FEWER, 0)
+
+
+def test_random_models_that_use_their_seeds_get_true_certificates(rate_exceeds):
+    """The claim holds for a model that is itself random: false in at most alpha of 200 runs (false alarms: 1e-6)."""
+    refused, false = outcome(Flips(lambda seeds: seeds), runs=RUNS)
+    assert refused == 0
+    assert not rate_exceeds(false, RUNS, ALPHA), false
