@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from segcertify.arrays import Array
@@ -40,34 +41,6 @@ class State:
     arrays: Mapping[str, torch.Tensor]
 
 
-class Answers:
-    """A model's answers to noisy copies of the input: about 512 of its numbers, and all of its labels."""
-
-    def __init__(self, output: torch.Tensor, batch: torch.Tensor) -> None:
-        self.sampled, self.labels = fingerprint(output), to_labels(output, batch)
-        self._output, self._batch = output, batch
-
-    def agree_with(self, stored: Array | None) -> bool:
-        """Whether every label is the stored one, or one that rounding may put in its place.
-
-        A model that gives labels has no rounding. Of one that gives logits, those of the two labels must be nearly
-        equal. Checkpoints of format version 1 have no labels.
-        """
-        if stored is None:
-            return True
-        before = torch.from_numpy(stored).to(self.labels)
-        if before.shape != self.labels.shape:
-            return False
-        changed = before != self.labels
-        if not changed.any() or not self._output.is_floating_point():
-            return not changed.any()
-        logits = upsampled(self._output, self._batch)
-        if int(before.max()) >= logits.shape[1]:
-            return False
-        gap = (logits.amax(1) - logits.gather(1, before[:, None])[:, 0])[changed]
-        return bool((gap <= ROUNDING * (logits.max() - logits.min())).all())
-
-
 class Checkpoint:
     """One file, rewritten whole at most every ``every`` seconds; without a path nothing is saved.
 
@@ -85,8 +58,10 @@ class Checkpoint:
         self._asked_to_stop: Callable[[], BaseException | None] = lambda: None
 
     @cached_property
-    def _answers(self) -> Answers:
-        return Answers(*self._draws.outputs_at_input())
+    def _answers(self) -> tuple[tuple[float, ...], Array]:
+        """About 512 of the model's numbers at noisy copies of the input, and all of its labels there."""
+        output, batch = self._draws.outputs_at_input()
+        return fingerprint(output), archive.smallest_integers(to_labels(output, batch).cpu().numpy())
 
     @cached_property
     def _model(self) -> dict[str, Any]:
@@ -117,7 +92,7 @@ class Checkpoint:
         what = ""
         if model is not None and (found := difference({"model": model}, {"model": self._model})):
             what = f"its {next(iter(found))} differs"
-        elif not (same_answers(theirs, self._answers.sampled) and self._answers.agree_with(labels)):
+        elif not (same_answers(theirs, self._answers[0]) and self._same_labels(labels)):
             what = "its answers to the same probes differ"
         if what:
             raise InputError(
@@ -125,6 +100,23 @@ class Checkpoint:
                 "Resume with the same model, or delete the file to start anew."
             )
         return state
+
+    def _same_labels(self, stored: Array | None) -> bool:
+        """Whether all labels are the stored ones, or such as rounding may put in their place.
+
+        Files of format version 1 have none. A model that gives labels has no rounding. Of one that gives logits, those
+        of both labels must be nearly equal.
+        """
+        labels = self._answers[1]
+        if stored is None or np.array_equal(stored, labels):
+            return True
+        output, batch = self._draws.outputs_at_input()  # again: logits take too much memory to be kept
+        if stored.shape != labels.shape or not output.is_floating_point() or stored.max() >= output.shape[1]:
+            return False
+        logits = upsampled(output, batch)
+        before = torch.from_numpy(stored).to(logits.device, torch.int64)[:, None]
+        gaps = logits.amax(1) - logits.gather(1, before)[:, 0]  # 0 where the label is the same
+        return float(gaps.max()) <= ROUNDING * float(logits.max() - logits.min())
 
     def save_if_due(self, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor], *, last: bool = False) -> None:
         """Write the state if it is the last, if ``every`` seconds have passed, or if the process is asked to stop."""
@@ -134,10 +126,10 @@ class Checkpoint:
         header = {
             "phase": phase, "done": done, "batch_size": self._draws.batch_size,
             "run": self._run, "seed_given": self._draws.seed_given, "model": self._model,
-            "fingerprint": self._answers.sampled,
+            "fingerprint": self._answers[0],
         }  # fmt: skip
         content = {name: array.cpu().numpy() for name, array in arrays.items()}
-        content[_LABELS] = archive.smallest_integers(self._answers.labels.cpu().numpy())
+        content[_LABELS] = self._answers[1]
         archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=content)
         self._saved = time.monotonic()
         if stop := self._asked_to_stop():
