@@ -175,8 +175,10 @@ def training_steps(name, *, graphed):
 
     model = network().cuda()
     update = torch.optim.SGD(model.parameters(), lr=0.05)
-    recipe = Recipe(objective=name, sigma=(0.1, 0.5), precision="fp32", ohem=0.5)
-    step = Step(model, objective(recipe, PixelLoss(), "cuda"), recipe, graphed=graphed)
+    taught = name == "distillation"
+    teacher = network().cuda().eval().requires_grad_(False) if taught else None
+    recipe = Recipe(objective=name, sigma=(0.1, 0.5), precision="fp32", ohem=0.5, teacher="any" if taught else "")
+    step = Step(model, objective(recipe, PixelLoss(), "cuda", teacher=teacher), recipe, graphed=graphed)
     found = []
     for seed in range(7):
         torch.manual_seed(seed)
@@ -187,7 +189,7 @@ def training_steps(name, *, graphed):
     return found, model
 
 
-@pytest.mark.parametrize("name", ["non-robust", "noise", "consistency", "smoothadv"])
+@pytest.mark.parametrize("name", ["non-robust", "noise", "consistency", "smoothadv", "distillation"])
 def test_a_replayed_training_step_is_a_plain_one(name):
     """The same noise, dropout, loss, gradients and batch statistics; from the fourth step on it is replayed."""
     (plain, one), (graphed, two) = (training_steps(name, graphed=graphed) for graphed in (False, True))

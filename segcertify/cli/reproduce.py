@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
+from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -96,23 +97,48 @@ def _of_clouds(name: str) -> Callable[..., None]:
     """The command that runs one of the paper's tables on clouds."""
 
     def command(
-        data: opt.Data[str],
+        data: opt.Data[str | None] = None,
         model: Annotated[
-            list[str],
+            list[str] | None,
             typer.Option(
                 "--named-model",
                 help="NAME=SPEC, such as 0.5-normals=pointnet2:FILE: NAME is one of the table's models (the sigma of "
                 "its training or non-robust, with -normals where it takes them). Once for each model that there is.",
             ),
-        ],
+        ] = None,
+        results: Annotated[
+            Path | None,
+            typer.Option(help="The results.json of experiments/cloud_models.py: show its numbers, and evaluate none."),
+        ] = None,
         **settings: Any,
     ) -> None:
+        if results is not None:
+            _show(name, results, settings["rows"], printer=Printer(settings["json"], settings["quiet"]))
+            return
+        if data is None or not model:
+            raise InputError(f"reproduce {name} needs --data and --named-model, or --results")
         if "normals=" in data:
             raise InputError(f"leave normals out of {data!r}: each model's name says whether it takes them")
         _run(name, _named(model), data, **settings)
 
     command.__doc__ = CLOUDS[name]
     return opt.with_options(command, _shared())
+
+
+def _show(name: str, path: Path, rows: Sequence[str] | None, *, printer: Printer) -> None:
+    """Print a table of clouds with the numbers of a file of results."""
+    from segcertify.reproduce.comparison import beside_results
+    from segcertify.reproduce.paper_tables import paper_table
+
+    table = paper_table(name).chosen([opt.setting_values("--rows", text) for text in rows or []])
+    try:
+        result = beside_results(table, loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"cannot read the results in {path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} holds no results of experiments/cloud_models.py ({error!r})") from None
+    printer.table(result)
+    printer.result(table=result, notes=result.notes, files=[path])
 
 
 def _shared() -> list[inspect.Parameter]:

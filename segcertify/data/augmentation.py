@@ -20,5 +20,7 @@ class Augmentation:
     """Whether half of the inputs are mirrored."""
     colour: float = 0.0
     """The strength of the changes of colour; 0 for none."""
+    paste: float = 0.0
+    """The part of the crops into which a rectangle of another crop is pasted, of images alone."""
     shift: float = 0.0
     """The largest shift of a cloud along each axis."""

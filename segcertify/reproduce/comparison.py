@@ -1,7 +1,9 @@
 """Our numbers beside the paper's: the models of a table evaluated, and the table that shows both."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -10,7 +12,7 @@ from segcertify.data.domain import CLOUD, IMAGE
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
 from segcertify.numerals import radius_text
-from segcertify.report.categories import shape_scores
+from segcertify.report.categories import Category, shape_scores
 from segcertify.report.summary import Row
 from segcertify.report.table import Table
 from segcertify.reproduce.axis_angle import CAVEAT, UnprovenAxisAngle
@@ -22,6 +24,11 @@ from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
 Models = Mapping[str, Callable[[], Segmenter]]
 Ours = dict[tuple[str, str, Setting | None], list[Row]]
 """Our rows by model, noise and setting: with Holm first, then with Bonferroni where a table has both."""
+_OTHER_TEST = (
+    "Our models are small. They were trained on generated shapes and a few real ones, and are evaluated on a few real "
+    "ones; the paper's were trained on all of ShapeNet-Part. This is not the same test: the numbers do not say which "
+    "model is better, and ours are not ShapeNet's."
+)
 
 
 def reproduce(
@@ -69,6 +76,21 @@ def _require_fit(table: PaperTable, name: str, scenes: DataSet, model: Segmenter
         base_labels(for_category(model, scene.category), torch.from_numpy(scene.x).to(working_device(device, model)))
     except InputError as error:
         raise InputError(f"the model {name} on {scenes.name}: {error}") from None
+
+
+def beside_results(table: PaperTable, results: Mapping[str, Any], heads: Sequence[str] = ()) -> Table:
+    """A table of clouds with our numbers from the results that ``experiments/cloud_models.py`` wrote."""
+    ours: Ours = {}
+    omitted: dict[str, Any] = {"iou": (), "class_accuracy": (), "class_abstained": ()}
+    for model in results["models"]:
+        for run in model["runs"]:
+            for values in run["rows"]:
+                row = Row(**values | omitted | {"categories": tuple(Category(**each) for each in values["categories"])})
+                ours.setdefault((model["name"], run["noise"], setting_of(row)), []).append(row)
+    shown = [row for row in table.rows if row.head in (heads or table.heads)]
+    sets = {model["data"]: model["scenes"] for model in results["models"] if model["name"] in table.models}
+    result = _beside(table, shown, ours, sets)
+    return replace(result, notes=(result.notes[0], _OTHER_TEST, *result.notes[1:]))
 
 
 def kind_of(name: str) -> str:

@@ -72,7 +72,7 @@ def sweep_figure(table: PaperTable, out: Path, models: Sequence[str]) -> Figure:
     styles = dict(zip(sorted({each.n for each in drawn}, reverse=True), _STYLES, strict=False))
     ours, theirs = [], []
     for each in drawn:
-        found = {setting_of(row): row.accuracy for row in runs[each.model].rows}
+        found = {setting_of(row): row.accuracy for row in reversed(runs[each.model].rows)}  # Holm's are the first
         accuracy = [found.get(row.setting, np.nan) for row in each.rows]
         (marker, line), colour = styles[each.n], colours[each.sigma]
         ours += axes.plot(each.radii, accuracy, line, marker=marker, color=colour, ms=6, lw=1.4, clip_on=False)

@@ -14,15 +14,18 @@ from segcertify.training.recipe import Recipe
 
 
 def training_card(
-    model: nn.Module, data: DataSet, recipe: Recipe, *, spec: str, start: str, licence: str, scores: Mapping[str, float]
-) -> Card:
+    model: nn.Module, data: DataSet, recipe: Recipe, *, spec: str, start: str, licence: str,
+    scores: Mapping[str, float], teacher: str = "",
+) -> Card:  # fmt: skip
     """The card of a model that was made from ``spec``, began with ``start``, and has these scores in validation."""
+    origin = [f"{data.name} ({len(data)} scenes)"]
+    origin += [f"started from {start}"] * bool(start) + [f"taught by {teacher}"] * bool(teacher)
     noise = f"at sigma {recipe.drawn[0]:g} on other scenes"
     return Card(
         architecture=describe(model, spec),
         classes=data.classes,
         colours=tuple((int(r), int(g), int(b)) for r, g, b in data.colours),
-        data=f"{data.name} ({len(data)} scenes)" + (f", started from {start}" if start else ""),
+        data=", ".join(origin),
         objective=recipe.objective,
         sigma=recipe.drawn,
         recipe=recipe.to_plain(),

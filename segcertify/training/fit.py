@@ -16,9 +16,14 @@ def require_fit(model: nn.Module, data: DataSet, validation: DataSet | None, *, 
         raise InputError(f"{validation.name} has other classes than {data.name}")
     if not any(weight.requires_grad for weight in model.parameters()):
         raise InputError(f"{type(model).__name__} has no weights to train")
-    _require_logits(model, _first(data) if data.domain is CLOUD else torch.full((1, 3, *crop), 0.5), data)
+    require_logits(model, data, crop=crop)
     if validation is not None:
         _require_logits(model, _first(validation), validation)
+
+
+def require_logits(model: nn.Module, data: DataSet, *, crop: tuple[int, int]) -> None:
+    """Raise `InputError` unless the model gives logits of the data's classes for its clouds, or for crops of images."""
+    _require_logits(model, _first(data) if data.domain is CLOUD else torch.full((1, 3, *crop), 0.5), data)
 
 
 def _first(data: DataSet) -> torch.Tensor:
@@ -31,7 +36,7 @@ def _require_logits(model: nn.Module, x: torch.Tensor, data: DataSet) -> None:
     training = model.training
     try:
         with torch.no_grad():
-            logits = model.eval()(x.to(next(model.parameters()).device))
+            logits = model.eval()(x.to(next(model.parameters(), x).device))
     except RuntimeError as error:
         raise InputError(
             f"the model cannot take inputs {tuple(x.shape)}, as of {data.name} (of images, crop sets the size in "

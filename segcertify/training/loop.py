@@ -32,6 +32,7 @@ from segcertify.training.pool import Batch, Pool, batch_order, class_weights
 from segcertify.training.recipe import Intervals, Recipe
 from segcertify.training.step import Step
 from segcertify.training.streaming import StreamedPool, read_pool, require_memory
+from segcertify.training.teacher import load_teacher, require_teacher
 from segcertify.training.validation import validate
 
 StopRequested = Callable[[], BaseException | None]
@@ -48,7 +49,8 @@ def train(
 
     The same call again resumes a run that was stopped, and ends with the same weights (on a CPU); a finished run is
     left as it is. All randomness of step j depends on (seed, j) alone, and the global seeds stay as they were.
-    ``spec`` and ``start`` say, for the card, what the model was made from and which weights it began with.
+    ``spec`` and ``start`` say, for the card, what the model was made from and which weights it began with. A recipe's
+    teacher is loaded from its spec, and the run belongs to its weights.
     ``half`` writes the weights in half precision. ``graphed`` replays steps as a CUDA graph; by default that is
     done on a single GPU, unless the model has ``graphable = False``. A data set of more than ``memory`` GB is streamed
     from disk, with the same result (on a CPU bit by bit); by default one that takes more than half of what is free.
@@ -58,18 +60,22 @@ def train(
     memory = None if memory is None else require_memory(memory)
     settings = {"model": spec, "start": start, "data": data.name, "scenes": len(data), **recipe.to_plain()}
     settings |= {"validation": "" if validation is None else validation.name, "licence": licence, "half": half}
+    teacher, taught_by = load_teacher(recipe.teacher) if recipe.teacher else (None, "")
+    settings |= {"teacher": taught_by}
     if tensorboard:
         require_tensorboard()
     with join_processes(device) as processes:
         processes.local_batch_size(recipe.batch_size)
         require_fit(model.to(processes.device), data, validation, crop=recipe.crop)
-        card = partial(training_card, model, data, recipe, spec=spec, start=start, licence=licence)
+        if teacher is not None:
+            require_teacher(teacher.to(processes.device), data, crop=recipe.crop)
+        card = partial(training_card, model, data, recipe, spec=spec, start=start, teacher=taught_by, licence=licence)
         card(scores={})  # raises now what it would raise at the end
         if claim(out, settings):
             return out / MODEL
         shown = progress if processes.first else False
         read = partial(read_pool, device=processes.device, memory=memory, progress=shown)
-        run = _Run(model, recipe, read(data), out, processes, graphed, shown)
+        run = _Run(model, recipe, read(data), out, processes, graphed, shown, teacher)
         others = None if validation is None else read(validation)
         cuda = [processes.device] if processes.device.type == "cuda" else []
         alone = processes.world_size == 1  # of several processes, one that stops would leave the others waiting
@@ -96,13 +102,14 @@ class _Run:
     processes: Processes
     graphed: bool | None
     progress: bool | None
+    teacher: nn.Module | None = None
     done: int = 0
 
     def __post_init__(self) -> None:
         recipe, processes = self.recipe, self.processes
         self.batch_size = processes.local_batch_size(recipe.batch_size)
         self.augmentation = Augmentation(
-            recipe.crop, recipe.rescale, recipe.rotate, recipe.flip, recipe.colour, shift=recipe.shift
+            recipe.crop, recipe.rescale, recipe.rotate, recipe.flip, recipe.colour, recipe.paste, recipe.shift
         )
         self.model = self.model.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.average = moving_average(self.model, recipe.ema) if recipe.ema else None
@@ -116,9 +123,10 @@ class _Run:
         self.schedule = schedule(self.optimiser, recipe, done=self.done)
         if self.graphed is None:
             alone = processes.device.type == "cuda" and processes.world_size == 1
-            self.graphed = alone and getattr(self.model, "graphable", True)
+            taught_by = () if self.teacher is None else self.teacher.modules()
+            self.graphed = alone and all(getattr(each, "graphable", True) for each in (self.model, *taught_by))
         loss = PixelLoss(class_weights(self.pool, recipe, processes.device), recipe.ohem)
-        minimised = objective(recipe, loss, processes.device, noised=self.pool.noised)
+        minimised = objective(recipe, loss, processes.device, noised=self.pool.noised, teacher=self.teacher)
         self.step = Step(processes.broadcast(self.model), minimised, recipe, graphed=self.graphed)
         self.sums: dict[str, torch.Tensor] = {}
         self.row: dict[str, float] = {}

@@ -41,10 +41,13 @@ class PixelLoss:
 
 
 def objective(
-    recipe: Recipe, pixel_loss: PixelLoss, device: torch.device | str, *, noised: int | None = None
-) -> Objective:
+    recipe: Recipe, pixel_loss: PixelLoss, device: torch.device | str, *, noised: int | None = None,
+    teacher: nn.Module | None = None,
+) -> Objective:  # fmt: skip
     """The objective that a recipe names; with ``noised``, noise goes on that many leading columns of clouds alone."""
     sigma = torch.tensor(recipe.drawn, device=device)
+    if teacher is not None:
+        return Distillation(pixel_loss, sigma, teacher, recipe.teacher_weight, recipe.m, recipe.lam, noised)
     if recipe.objective == "consistency":
         return Consistency(pixel_loss, sigma, recipe.m, recipe.lam, recipe.eta, noised)
     if recipe.objective == "smoothadv":
@@ -89,6 +92,37 @@ class Consistency:
         consistency, entropy = disagreement(logits.view(self.m, -1, *logits.shape[1:]))
         loss = natural + self.lam * consistency + self.eta * entropy
         return {"loss": loss, "cross-entropy": natural, "consistency": consistency, "entropy": entropy}
+
+
+@dataclass(frozen=True, eq=False)
+class Distillation:
+    """KL(q || p_i) of m noisy copies, mixed with cross-entropy, + lam * consistency [Hinton2015], for every pixel.
+
+    The student's class probabilities of the copies are p_1 .. p_m. The target q is the mean of the teacher's, of the
+    same copies: it varies less with the noise than any one of them, and so does a student that learns it. All copies
+    have one target, and the loss without labels (``weight`` 1) is least, 0, where every p_i equals it.
+    """
+
+    pixel_loss: PixelLoss
+    sigma: torch.Tensor
+    teacher: nn.Module
+    weight: float = 0.8
+    m: int = 2
+    lam: float = 1.0
+    noised: int | None = None
+
+    def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        """The sum and its three terms."""
+        noisy = repeat_batch(x, self.m) + gaussian_noise(x, self.sigma, m=self.m, columns=self.noised)
+        with torch.no_grad():
+            taught = full_size(self.teacher, noisy).softmax(1)
+            taught = taught.view(self.m, -1, *taught.shape[1:]).mean(0)
+        logits = full_size(model, noisy)
+        copies = logits.view(self.m, -1, *logits.shape[1:])
+        distillation = (taught * (taught.clamp(min=1e-20).log() - log_softmax(copies, 2))).sum(2).mean()
+        natural, (consistency, _) = self.pixel_loss(logits, repeat_batch(target, self.m)), disagreement(copies)
+        loss = self.weight * distillation + (1 - self.weight) * natural + self.lam * consistency
+        return {"loss": loss, "cross-entropy": natural, "distillation": distillation, "consistency": consistency}
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 from segcertify import errors
 from segcertify.errors import InputError, require_finite, require_integer, require_positive
 
-OBJECTIVES = ("non-robust", "noise", "consistency", "smoothadv")
+OBJECTIVES = ("non-robust", "noise", "consistency", "smoothadv", "distillation")
 CHOICES = {
     "objective": OBJECTIVES,
     "optimiser": ("adamw", "adam", "sgd"),
@@ -19,7 +19,7 @@ CHOICES = {
 CLASS_WEIGHTS = ("none", "log")
 EARLIER: dict[str, Any] = {
     "epochs": 0, "decay_norms": False, "nesterov": True, "gamma": 0.5, "decay_every": 20, "lr_floor": 0.0,
-    "bn_momentum": [0.0, 0.0], "shift": 0.0,
+    "bn_momentum": [0.0, 0.0], "shift": 0.0, "paste": 0.0, "teacher": "", "teacher_weight": 0.8,
 }  # fmt: skip
 """The settings that came with version 0.3.0, at the values that runs before it had."""
 
@@ -33,19 +33,21 @@ def _setting(default: Any, about: str) -> Any:
 class Recipe:
     """What a run minimises, how and for how long. The defaults suit images and a pretrained encoder.
 
-    The objectives: ``non-robust`` (no noise), ``noise`` [Cohen2019], ``consistency`` [Jeong2020] and ``smoothadv``
-    [Salman2019]. Each field's ``metadata["help"]`` says what it means.
+    The objectives: ``non-robust`` (no noise), ``noise`` [Cohen2019], ``consistency`` [Jeong2020], ``smoothadv``
+    [Salman2019] and ``distillation`` [Hinton2015]. Each field's ``metadata["help"]`` says what it means.
     """
 
-    objective: str = _setting("noise", "non-robust, noise, consistency or smoothadv.")
+    objective: str = _setting("noise", "non-robust, noise, consistency, smoothadv or distillation.")
     sigma: tuple[float, ...] = _setting(
         (0.25,), "Scale of the noise, in the input's units; of several, each image draws one."
     )
-    m: int = _setting(2, "Noisy copies of each image (consistency, smoothadv).")
-    lam: float = _setting(1.0, "Weight of the copies' disagreement (consistency).")
+    m: int = _setting(2, "Noisy copies of each image (consistency, smoothadv, distillation).")
+    lam: float = _setting(1.0, "Weight of the copies' disagreement (consistency, distillation).")
     eta: float = _setting(0.5, "Weight of their mean's entropy (consistency).")
     epsilon: float = _setting(0.25, "The attack's l2 radius, in the input's units (smoothadv).")
     attack_steps: int = _setting(2, "The attack's steps (smoothadv).")
+    teacher: str = _setting("", "Spec of the model whose answers are learned (distillation).")
+    teacher_weight: float = _setting(0.8, "The teacher's part of the loss; the labels have the rest (distillation).")
     iterations: int = _setting(4000, "Steps of the optimiser.")
     epochs: int = _setting(0, "Passes over the data, which then set the iterations; 0 for none.")
     batch_size: int = _setting(16, "Inputs in a step, over all processes.")
@@ -69,6 +71,7 @@ class Recipe:
     rescale: tuple[float, float] = _setting((0.5, 2.0), "Range of the random factors that resize an input.")
     rotate: float = _setting(0.0, "Largest random rotation, in degrees.")
     flip: bool = _setting(True, "Mirror half of the crops.")
+    paste: float = _setting(0.0, "The part of the crops into which a rectangle of another crop is pasted.")
     shift: float = _setting(0.0, "Largest random shift of a cloud along each axis.")
     colour: float = _setting(0.5, "Strength of random gamma, saturation, contrast, brightness and tint; 0 for none.")
     class_weights: str | tuple[float, ...] = _setting(
@@ -92,6 +95,11 @@ class Recipe:
         self._check_decay()
         if self.m < 2 and self.objective == "consistency":
             raise InputError("consistency compares noisy copies: m must be at least 2, but got 1")
+        if not isinstance(self.teacher, str) or bool(self.teacher) != (self.objective == "distillation"):
+            raise InputError(
+                f"the objective distillation, and no other, needs a teacher, such as camvid: got the objective "
+                f"{self.objective} and the teacher {self.teacher!r}"
+            )
 
     @property
     def drawn(self) -> tuple[float, ...]:
@@ -142,6 +150,9 @@ class Recipe:
                 raise InputError(f"{name} must be at least 0, but got {getattr(self, name)!r}")
         if require_finite("log_offset", self.log_offset) <= 1:
             raise InputError(f"log_offset must be above 1, such as 1.02, but got {self.log_offset!r}")
+        for name in ("teacher_weight", "paste"):
+            if not 0 <= require_finite(name, getattr(self, name)) <= 1:
+                raise InputError(f"{name} must be a part of the whole, from 0 to 1, but got {getattr(self, name)!r}")
         if self.ohem > 1:
             raise InputError(f"ohem must be at most 1, all pixels, but got {self.ohem!r}")
 

@@ -173,3 +173,20 @@ def test_the_models_say_whether_there_are_normals(clouds):
 
 def test_every_0th_cloud_is_refused(clouds):
     assert "but got 0" in clouds(*NORMALS, "--every", "0", code=2).text
+
+
+def test_a_table_shows_the_numbers_of_a_file_of_results(segcertify, folder):
+    row = dict.fromkeys(("sigma", "n", "tau", "correction", "radius"))
+    row |= dict.fromkeys(("miou_per_image", "miou_pooled", "miou_worst_case", "abstained", "abstained_all"), 0.0)
+    row |= {"scenes": 6, "accuracy": 0.7654, "sampling_seconds": 1.0, "testing_seconds": 0.0, "categories": []}
+    run = {"noise": "gaussian", "n0": 100, "alpha": 0.001, "rows": [row]}
+    model = {"name": "non-robust", "data": "shapenet/val", "scenes": 6, "runs": [run]}
+    (folder / "results.json").write_text(json.dumps({"models": [model]}))
+    shown = segcertify("reproduce", "table2", "--results", "results.json").text
+    assert "0.7654" in shown
+    assert "not the same test" in " ".join(shown.split())
+    assert not (folder / "reproduce").exists()
+    assert "cannot read the results" in segcertify("reproduce", "table2", "--results", "none.json", code=2).text
+    (folder / "results.json").write_text("{}")
+    assert "holds no results" in segcertify("reproduce", "rotation", "--results", "results.json", code=2).text
+    assert "--named-model, or --results" in segcertify("reproduce", "table2", code=2).text

@@ -13,6 +13,7 @@ from toys import Recorder, batch, quick, small
 from segcertify.sampling.segmenter import predict
 from segcertify.training.objectives import (
     Consistency,
+    Distillation,
     NoiseObjective,
     PixelLoss,
     SmoothAdv,
@@ -153,6 +154,83 @@ def test_uniform_and_certain_probabilities():
     assert (consistency.item(), entropy.item()) == pytest.approx((0, 0), abs=1e-6)
     (consistency + entropy).backward()
     assert torch.isfinite(certain.grad).all()
+
+
+# Distillation
+
+
+def teachers(seed=0, scale=3.0):
+    """A teacher of one layer."""
+    model = nn.Conv2d(3, 3, 1)
+    nn.init.normal_(model.weight, std=scale, generator=torch.Generator().manual_seed(seed))
+    return model
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_distillation_equals_a_second_computation(m):
+    (x, target), teacher, model = batch(), teachers(1), Recorder(teachers(2))
+    torch.manual_seed(1)
+    losses = Distillation(PixelLoss(WEIGHTS), SIGMA, teacher, weight=0.7, m=m, lam=0.4)(model, x, target)
+    noisy = model.seen[0]
+    answers = [net(noisy).detach().double().numpy().reshape(m, 4, 3, 16, 20) for net in (teacher, model.model)]
+    q, p = softmax(answers[0], 2).mean(0), softmax(answers[1], 2)
+    distillation = np.mean([rel_entr(q, copy).sum(1) for copy in p])
+    consistency = np.mean([rel_entr(p.mean(0), copy).sum(1) for copy in p])
+    natural = cross_entropy(model.model(noisy), repeat_batch(target, m), WEIGHTS, ignore_index=255).item()
+    assert losses["distillation"].item() == pytest.approx(distillation, rel=1e-4)
+    assert losses["cross-entropy"].item() == pytest.approx(natural, rel=1e-4)
+    assert losses["loss"].item() == pytest.approx(0.7 * distillation + 0.3 * natural + 0.4 * consistency, rel=1e-4)
+
+
+def test_the_teacher_gets_no_gradient_and_sees_the_students_noise():
+    (x, target), teacher, model = batch(), Recorder(small(seed=1).eval()), Recorder(small().train())
+    Distillation(PixelLoss(), SIGMA, teacher)(model, x, target)["loss"].backward()
+    assert all(weight.grad is None for weight in teacher.parameters())
+    assert all(weight.grad is not None for weight in model.parameters())
+    assert torch.equal(teacher.seen[0], model.seen[0])
+    assert teacher.modes == [False]
+
+
+def test_the_loss_is_least_where_the_student_is_the_teacher():
+    """Without labels, with one copy: there it is 0 with no slope, and it rises in 20 random directions."""
+    (x, target), teacher = batch(), teachers()
+    student = nn.Conv2d(3, 3, 1)
+    student.load_state_dict(teacher.state_dict())
+    learn = Distillation(PixelLoss(), SIGMA, teacher, weight=1.0, m=1)
+    torch.manual_seed(5)
+    least = learn(student, x, target)["loss"]
+    least.backward()
+    assert least.item() == pytest.approx(0, abs=1e-6)
+    assert student.weight.grad.abs().max() < 1e-6
+    for seed in range(20):
+        moved = nn.Conv2d(3, 3, 1)
+        step = 0.1 * torch.randn(3, 3, 1, 1, generator=torch.Generator().manual_seed(seed))
+        moved.load_state_dict({"weight": teacher.weight.detach() + step, "bias": teacher.bias.detach()})
+        torch.manual_seed(5)
+        assert learn(moved, x, target)["loss"] > 1e-5
+
+
+def test_all_copies_learn_one_target():
+    """Of two copies the loss without labels is 0 where the student answers both with the mean of the teacher's."""
+    (x, target), teacher = batch(), teachers()
+    torch.manual_seed(2)
+    noisy = repeat_batch(x, 2) + gaussian_noise(x, SIGMA, m=2)
+    mean = teacher(noisy).softmax(1).view(2, 4, 3, 16, 20).mean(0).detach()
+    torch.manual_seed(2)
+    losses = Distillation(PixelLoss(), SIGMA, teacher, weight=1.0, m=2)(
+        lambda _: mean.log().repeat(2, 1, 1, 1), x, target
+    )
+    assert losses["loss"].item() == pytest.approx(0, abs=1e-6)
+    torch.manual_seed(2)
+    own = Distillation(PixelLoss(), SIGMA, teacher, weight=1.0, m=2)(teacher, x, target)["distillation"]
+    assert own > 1e-3  # the teacher's own answers vary with the noise
+
+
+def test_a_recipe_makes_a_distillation():
+    recipe = quick(objective="distillation", teacher="camvid", teacher_weight=0.6, m=3, lam=0.5)
+    made = objective(recipe, PixelLoss(), "cpu", teacher=teachers())
+    assert isinstance(made, Distillation)
+    assert (made.weight, made.m, made.lam, made.sigma.tolist()) == (0.6, 3, 0.5, [0.25])
 
 
 # SmoothAdv

@@ -58,6 +58,8 @@ def test_unknown_settings_are_refused():
           for value in (-0.1, float("nan"), "x")),
         *((name, value) for name in ("warmup", "ema", "momentum") for value in (-0.1, 1.0, float("inf"), None)),
         ("ohem", 1.1),
+        *((name, value) for name in ("teacher_weight", "paste") for value in (-0.1, 1.1, float("nan"), "x")),
+        *(("teacher", value) for value in ("camvid", None)),  # of an objective that has none
         *(("sigma", value) for value in ((), (0.0,), (0.25, -1), ("x",), 0.25, "0.25", None)),
         *(("crop", value) for value in (320, (320,), (320, 8), (320, 41.5), (64, 64, 64), None)),
         *(("rescale", value) for value in (1.0, (1.0,), (2.0, 1.0), (0, 1.0), (-1, 1), (1, float("inf")), "ab")),
@@ -73,6 +75,12 @@ def test_consistency_needs_two_copies():
     with pytest.raises(InputError, match="m must be at least 2"):
         Recipe(objective="consistency", m=1)
     assert Recipe(objective="smoothadv", m=1).m == 1
+
+
+def test_distillation_needs_a_teacher():
+    with pytest.raises(InputError, match=r"needs a teacher, such as camvid: got the objective distillation and .* ''$"):
+        Recipe(objective="distillation")
+    assert Recipe(objective="distillation", teacher="camvid", teacher_weight=1.0, paste=1.0).m == 2
 
 
 @pytest.mark.parametrize("edge", [{"ohem": 1.0}, {"warmup": 0}, {"ema": 0}, {"clip": 0}, {"rescale": (1, 1)}])

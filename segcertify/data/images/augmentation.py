@@ -28,7 +28,22 @@ def augment_images(
     x = (x + GREY) / 255
     shifted = targets[:, None].float() - UNLABELLED  # zero, which pads the outside, then stands for unlabelled
     target = grid_sample(shifted, grid, mode="nearest", padding_mode="zeros", align_corners=False)[:, 0] + UNLABELLED
-    return _colour(x, augmentation.colour), target.round().long()
+    x, target = _colour(x, augmentation.colour), target.round().long()
+    return paste(x, target, augmentation.paste) if augmentation.paste else (x, target)
+
+
+def paste(x: torch.Tensor, target: torch.Tensor, part: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Crops and targets with a rectangle from the next crop of the batch at the same place, in ``part`` of them.
+
+    The rectangle's sides are drawn uniformly, up to those of the crop, and then its position [Yun2019].
+    """
+    inside = torch.rand(len(x), 1, 1, device=x.device) < part
+    for length, shape in zip(target.shape[1:], ((1, -1, 1), (1, 1, -1)), strict=True):
+        side = length * torch.rand(len(x), 1, 1, device=x.device)
+        start = (length - side) * torch.rand(len(x), 1, 1, device=x.device)
+        place = torch.arange(length, device=x.device).view(shape)
+        inside = inside & (place >= start) & (place < start + side)
+    return torch.where(inside[:, None], x.roll(1, 0), x), torch.where(inside, target.roll(1, 0), target)
 
 
 def _grid(sizes: torch.Tensor, canvas: torch.Size, augmentation: Augmentation) -> torch.Tensor:
