@@ -251,7 +251,10 @@ def model_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
     if not a or not b:
         return ""
     inner = ({"model": {key: each[key] for key in each if key not in ("name", "logits")}} for each in (a, b))
-    found = [f"its {name.removeprefix('model.')} is {values}" for name, values in difference(*inner).items()]
+    found = [
+        f"its {name.removeprefix('model.')} is {old}, now it is {new}"
+        for name, (old, new) in difference(*inner).items()
+    ]
     ours, theirs = a.get("logits"), b.get("logits")
     if not found and ours and theirs and not same_answers(ours, theirs):
         found = [f"the mean sizes of its logits are {ours}, now they are {theirs}"]

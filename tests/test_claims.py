@@ -57,7 +57,7 @@ def test_the_radius_is_in_words_with_its_channels_and_remarks():
 
 @pytest.mark.parametrize("correction", ["holm", "bh"])
 def test_a_certificate_speaks_through_its_claim(correction):
-    votes = sc.Votes(np.zeros(9, int), np.full(9, 100), n=100, n0=1, noise=sc.Gaussian(0.25))
+    votes = sc.Votes(np.zeros(9, int), np.full(9, 100), n=100, n0=1, noise=sc.Gaussian(0.25), seed_given=False)
     certificate = sc.certify_votes(votes, tau=0.75, alpha=0.001, correction=correction)
     assert certificate.claimed == Claim(correction, certificate.guarantee, 0.001, votes.noise, "l2", 1)
     word = "certified" if correction == "holm" else "labelled"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from segcertify.reproduce.toy_figures import rate_text
+from segcertify.numerals import measured
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="the documents are in the repository only")
@@ -155,7 +155,7 @@ def test_the_toy_page_is_the_toy_result():
     assert not record["quick"]
     for numbers in record["headline"].values():
         for label, value in numbers.items():
-            assert f"| {label} | {rate_text(value)} |" in page
+            assert f"| {label} | {measured(value)} |" in page
 
 
 @pytest.mark.parametrize("name", ["pets", "pets-non-robust", "camvid", "camvid-non-robust", "parts"])

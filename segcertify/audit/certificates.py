@@ -176,7 +176,8 @@ def _require_about(certificate: Certificate, smooth: Smooth, given: Draws, prepr
     """Refuse what the certificate is not about, as far as it says: older certificates say nothing."""
     if certificate.preprocessing and preprocessing:
         pair = ({"its": certificate.preprocessing}, {"its": preprocessing})
-        if found := [f"{name.replace('.', ' ')} is {values}" for name, values in difference(*pair).items()]:
+        differences = difference(*pair).items()
+        if found := [f"{name.replace('.', ' ')} is {old}, now it is {new}" for name, (old, new) in differences]:
             raise InputError(
                 f"the input was pre-processed otherwise than the certified one: {'; '.join(found)}. Give the input "
                 "that was certified, prepared in the same way (in commands the same --short-side)"

@@ -150,9 +150,8 @@ def _shared() -> list[inspect.Parameter]:
 def _run(
     name: str, specs: dict[str, str], data: str, heads: Sequence[str] = (), label: str = "", *, rows: Rows = None,
     seed: opt.Seed[int] = 0, every: opt.Every[int | None] = None, limit: opt.Limit = None,
-    batch_size: opt.BatchSize = None,
-    device: opt.Device = None, precision: opt.Precision = "fp32", out: opt.Out[Path | None] = None,
-    json: opt.Json = False, quiet: opt.Quiet = False,
+    batch_size: opt.BatchSize = None, device: opt.Device = None, precision: opt.Precision = "fp32",
+    out: opt.Out[Path | None] = None, json: opt.Json = False, quiet: opt.Quiet = False,
 ) -> None:  # fmt: skip
     """Run a table with the models of these specs, print it, and write it and its figure."""
     from segcertify.figures.image import save_figure

@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 
+from segcertify.claims import Claim, row_notes
 from segcertify.data import DataSet
 from segcertify.data.domain import CLOUD, IMAGE
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
-from segcertify.numerals import radius_text
+from segcertify.noise import parse
+from segcertify.numerals import counted, lower, measured, radius_text
 from segcertify.report.categories import Category, shape_scores
 from segcertify.report.summary import Row
 from segcertify.report.table import Table
@@ -85,12 +87,22 @@ def beside_results(table: PaperTable, results: Mapping[str, Any], heads: Sequenc
     for model in results["models"]:
         for run in model["runs"]:
             for values in run["rows"]:
-                row = Row(**values | omitted | {"categories": tuple(Category(**each) for each in values["categories"])})
+                categories = tuple(Category(**each) for each in values["categories"])
+                claim = _stored_claim(values, run)
+                row = Row(**values | omitted | {"categories": categories, "claim": claim})
                 ours.setdefault((model["name"], run["noise"], setting_of(row)), []).append(row)
     shown = [row for row in table.rows if row.head in (heads or table.heads)]
     sets = {model["data"]: model["scenes"] for model in results["models"] if model["name"] in table.models}
     result = _beside(table, shown, ours, sets)
     return replace(result, notes=(result.notes[0], _OTHER_TEST, *result.notes[1:]))
+
+
+def _stored_claim(row: Mapping[str, Any], run: Mapping[str, Any]) -> Claim | None:
+    """The claim of a stored row; None of the model itself. The paper's own noise has no proof."""
+    if row["sigma"] is None:
+        return None
+    noise = UNPROVEN if run["noise"] == UNPROVEN else CLOUD.noise(parse(run["noise"])(row["sigma"]))
+    return Claim.named(row["correction"], run["alpha"], noise)
 
 
 def kind_of(name: str) -> str:
@@ -119,7 +131,9 @@ def _beside(table: PaperTable, shown: Sequence[PaperRow], ours: Ours, sets: Mapp
     heads = ["model" if table.clouds else "scale", "setting", "R"]
     heads += [text for head, key, _ in compared for text in (head, *([f"paper {head}"] if key in given else []))]
     heads += [] if table.difference else [*extra, *(["paper s"] if "t" in given else [])]
-    return Table(table.title, tuple(heads), tuple(body), _notes(table, sets))
+    claims = [each.claim for row in shown for each in ours.get((row.model, row.noise, row.setting), [])[:1]]
+    said = () if table.difference else row_notes(claims, max(sets.values()), bounds="worst-case IoUs")
+    return Table(table.title, tuple(heads), tuple(body), (*_notes(table, sets), *said))
 
 
 def _radius(row: PaperRow, ours: Row) -> str:
@@ -130,7 +144,7 @@ def _radius(row: PaperRow, ours: Row) -> str:
 def _number(found: Sequence[Row], attribute: str, *, difference: bool) -> str:
     """A number of ours with Holm, or what Bonferroni changes in it."""
     holm, last = (float(getattr(row, attribute)) for row in (found[0], found[-1]))
-    return f"{last - holm:+.4f}" if difference else f"{holm:.4f}"
+    return f"{last - holm:+.4f}" if difference else measured(holm)
 
 
 def _typed(number: float, *, difference: bool) -> str:
@@ -143,17 +157,17 @@ def _only_ours(row: Row, *, clouds: bool) -> list[str]:
     """IoUs that the paper does not give (worst cases of certified rows alone), and the seconds of a scene."""
     seconds, certified = f"{row.sampling_seconds + row.testing_seconds:.2f}", row.lower_bound
     if not clouds:
-        return [f"{row.miou_worst_case:.4f}" if certified else "", seconds]
+        return [lower(row.miou_worst_case) if certified else "", seconds]
     if not row.categories:
         return ["", "", seconds]
     scores = shape_scores(row.categories)
-    return [f"{scores.mean:.4f}", f"{scores.worst_case:.4f}" if certified else "", seconds]
+    return [measured(scores.mean), lower(scores.worst_case) if certified else "", seconds]
 
 
 def _notes(table: PaperTable, sets: Mapping[str, int]) -> tuple[str, ...]:
     """What a reader of the numbers must know."""
-    kind = "clouds" if table.clouds else "scenes"
-    scenes = " and ".join(f"{count} {kind} of {name}" for name, count in sets.items())
+    kind = "cloud" if table.clouds else "scene"
+    scenes = " and ".join(f"{counted(count, kind)} of {name}" for name, count in sets.items())
     made = f"{scenes}; n0 = {table.n0}, alpha = {table.alpha:g}."
     if not table.clouds:
         return (

@@ -19,9 +19,10 @@ from scipy.signal import savgol_filter
 
 from segcertify import __version__
 from segcertify.errors import InputError, require_integer
+from segcertify.numerals import measured
 from segcertify.progress import progress_bar
 from segcertify.reproduce import toy_simulation
-from segcertify.reproduce.toy_figures import Experiment, Panel, rate_text, write
+from segcertify.reproduce.toy_figures import Experiment, Panel, write
 from segcertify.reproduce.toy_simulation import BUDGETS, CASES, CORRECTIONS, METHODS, QUICK, Rates, Settings
 
 _SOURCES = {"text": "the paper's text", "code": "the released code"}
@@ -39,7 +40,7 @@ class Summary:
     def __str__(self) -> str:
         lines = []
         for name, numbers in self.headline.items():
-            lines += [name, *(f"  {rate_text(value)}  {label}" for label, value in numbers.items())]
+            lines += [name, *(f"  {measured(value)}  {label}" for label, value in numbers.items())]
         return "\n".join((*lines, *(f"Note: {note}" for note in self.notes)))
 
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
+from segcertify.numerals import measured
+
 _STYLES: dict[str, tuple[str, Any]] = {  # colours of Okabe and Ito, distinct with any colour vision
     "SegCertifyHolm": ("#0072B2", "-"),
     "SegCertifyBon": ("#56B4E9", "--"),
@@ -74,15 +76,9 @@ def _page(experiments: Sequence[Experiment], record: Mapping[str, Any]) -> str:
     for experiment in experiments:
         lines += [f"## {experiment.name}", "", f"![{experiment.name}]({experiment.name}.png)", ""]
         lines += ["| at | certified rate |", "| --- | --- |"]
-        lines += [f"| {label} | {rate_text(value)} |" for label, value in record["headline"][experiment.name].items()]
+        lines += [f"| {label} | {measured(value)} |" for label, value in record["headline"][experiment.name].items()]
         lines.append("")
     return "\n".join([*lines, "## Notes", "", *(f"- {note}" for note in record["notes"])]) + "\n"
-
-
-def rate_text(rate: float) -> str:
-    """A rate in four decimals: 1.0000 means that all components were certified in every repetition, 0.0000 none."""
-    text = f"{rate:.4f}"
-    return text if rate in (0, 1) or text not in ("0.0000", "1.0000") else ("0.0001" if rate < 0.5 else "0.9999")
 
 
 def draw(experiment: Experiment) -> Figure:

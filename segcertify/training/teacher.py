@@ -6,7 +6,7 @@ from torch import nn
 from segcertify.data import DataSet
 from segcertify.errors import InputError
 from segcertify.models import PartSegmenter, card_of, load
-from segcertify.models.identity import identity
+from segcertify.sampling.identity import identity
 from segcertify.training.fit import require_logits
 
 

@@ -163,7 +163,7 @@ def test_the_level_is_shared_by_all_components_and_all_inputs():
     below = 0.25 * torch.special.ndtri(torch.linspace(0.25, 0.5, 100).double())
     votes = sc.Votes(np.ones(100, int), np.full(100, 500), n=500, n0=1, noise=sc.Gaussian(0.25))
     wrong, x = sc.certify_votes(votes, tau=0.65, alpha=0.001), torch.zeros(100).double()
-    settings = {"n": 200, "steps": 0, "directions": 9, "level": 0.05}
+    settings = {"n": 200, "steps": 0, "directions": 9, "level": 0.05, "seed": 0}
     finding = audit_certificate(lambda batch: (batch > -below).long(), x, wrong, **settings)
     p = binom.cdf(np.stack([each.agree for each in finding.perturbed]), 200, 0.5)
     assert p.shape == (10, 100)

@@ -168,7 +168,7 @@ def test_certify_never_replaces_another_inputs_certificate(files, segcertify):
 @pytest.fixture
 def models(folder, monkeypatch):
     """Where the commands on clouds run."""
-    (folder / "cloud_models.py").write_text(MODELS)
+    (folder / "heights_of_clouds.py").write_text(MODELS)
     monkeypatch.syspath_prepend(folder)
     return folder
 
@@ -189,7 +189,7 @@ def test_a_labelled_cloud(models, chair, capsys):
     assert certificate.noise == sc.Gaussian(0.05, (0, 1, 2), 1)
     assert "l2 norm on channels [0, 1, 2] of axis 1 (all else unchanged)" in shown
     assert set(np.unique(certificate.labels)) == {sc.ABSTAIN, BACK, LEG}
-    seen = np.concatenate(sys.modules["cloud_models"].SEEN)
+    seen = np.concatenate(sys.modules["heights_of_clouds"].SEEN)
     noisy = seen[(seen[:, :, 3:] == chair[:, 3:6]).all(axis=(1, 2))]  # all but those of the probe, a fixed input
     assert len(noisy) >= 60 + 2
     assert (np.ptp(noisy[:, :, :3], axis=0) > 0).all()

@@ -12,7 +12,7 @@ from segcertify.models import load, with_precision
 
 @pytest.fixture(autouse=True)
 def models(folder, monkeypatch):
-    (folder / "cloud_models.py").write_text(MODELS)
+    (folder / "heights_of_clouds.py").write_text(MODELS)
     monkeypatch.syspath_prepend(folder)
 
 

@@ -9,7 +9,9 @@ import pytest
 import trees
 from rich.console import Console
 
+from segcertify.claims import Claim
 from segcertify.cli import printing, reproduce
+from segcertify.noise import Gaussian
 from segcertify.report.summary import Row
 from segcertify.reproduce.comparison import _beside
 from segcertify.reproduce.paper_tables import CLOUDS, IMAGES, paper_table
@@ -94,7 +96,8 @@ def test_eighty_columns_break_no_number(name, monkeypatch, capsys):
     """Every cell of every table of the paper, with wide numbers of ours, stands whole on a line of 80 columns."""
     table = paper_table(name)
     row = Row(**dict.fromkeys(Row.__dataclass_fields__, 0.1234) | dict.fromkeys(("n", "scenes"), 10000))
-    row = replace(row, radius=0.168622, sampling_seconds=1040.55, testing_seconds=0.0, categories=())
+    claim = Claim.named("holm", 0.001, Gaussian(0.25))
+    row = replace(row, radius=0.168622, sampling_seconds=1040.55, testing_seconds=0.0, categories=(), claim=claim)
     ours = {(each.model, each.noise, each.setting): [row, row] for each in table.rows}
     shown = _beside(table, table.rows, ours, {"cityscapes/val": 100})
     monkeypatch.setattr(printing, "console", Console(width=80))
@@ -115,7 +118,7 @@ def test_pascal_context_is_as_released(segcertify, folder):
     command = ["reproduce", "table1", "--model", "python:sizes_model:make", "--scale", "0.25", "--device", "cpu"]
     chosen = ["--rows", "n=100,sigma=0.25", "--limit", "1", "--out", "out"]
     shown = segcertify(*command, *chosen, "--data", "pascal-context:pascal").text
-    assert "1 scenes of pascal-context/val in the order of trainval_merged.json" in " ".join(shown.split())
+    assert "1 scene of pascal-context/val in the order of trainval_merged.json" in " ".join(shown.split())
     records = [json.loads(line) for line in (folder / "out/base-scale0.25/records.jsonl").read_text().splitlines()]
     assert {record["id"] for record in records} == {names[0]}
     assert (folder / "sizes.txt").read_text().split() == ["130x130"]

@@ -35,9 +35,10 @@ def test_a_certificate(certified, segcertify):
         f"'photo' of shape 3 x 4 x 8, digest {certificate.input_digest}",
         "the image was resized from 8 x 16 to 4 x 8 pixels (bilinear) and divided by 255",
         "Gaussian(sigma=0.25)",
-        "0.168622 (l2 norm)",
-        "n0 = 10 chose the labels, n = 100 tested them",
-        "holm, guarantee fwer",
+        "0.1686 (l2 norm)",
+        "0.75, 10, 100",
+        "0.001, holm",
+        "4 (given)",
         f"segcertify {sc.__version__}",
         certificate.date,
         "segcertify certify photo.png --model python:bright_model:bright --sigma 0.25 --seed 4 --short-side 4 --out "

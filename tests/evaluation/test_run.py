@@ -127,7 +127,7 @@ class TestANoiseIsWhatItIs:
     """Not the name of the function that makes it."""
 
     def evaluated(self, pets, out, noise):
-        return evaluate(brightness, load(f"pets:{pets}").limit(1), out=out, settings=SETTINGS[:1], noise=noise)
+        return evaluate(brightness, load(f"pets:{pets}").limit(1), out=out, settings=SETTINGS[:1], noise=noise, seed=0)
 
     def test_a_function_of_another_scale_is_another_run(self, pets, tmp_path):
         first = self.evaluated(pets, tmp_path / "run", lambda sigma: sc.Gaussian(1.0 * sigma))

@@ -24,7 +24,7 @@ def shapes(normals=True, category="Chair"):
 def heights():
     return lambda batch: SEEN.append(batch) or (batch[..., 1] > 0).long()
 """
-SHAPES, HEIGHTS = "python:cloud_models:shapes", "python:cloud_models:heights"
+SHAPES, HEIGHTS = "python:heights_of_clouds:shapes", "python:heights_of_clouds:heights"
 BACK, LEG = 12, 14
 NAMES = ["x", "y", "z", "nx", "ny", "nz", "label"]
 

@@ -108,7 +108,7 @@ def test_a_table_runs_with_the_papers_numbers_beside(clouds, tmp_path):
     assert float(certified[3]) < float(base[3]) < 1
     assert 0 < float(certified[5]) <= 1
     assert table.rows[1][3] == base[3]  # the same model on the same points, with normals that it does not look at
-    assert "shapenet/test Airplane of 64 points with normals and 1 clouds of shapenet/test Airplane" in table.notes[0]
+    assert "shapenet/test Airplane of 64 points with normals and 1 cloud of shapenet/test Airplane" in table.notes[0]
     assert {path.name for path in (tmp_path / "out").iterdir()} == set(models)
 
 

@@ -19,7 +19,6 @@ from numpy.random import SFC64, Generator, SeedSequence
 
 from segcertify.errors import InputError
 from segcertify.reproduce import toy
-from segcertify.reproduce.toy_figures import rate_text
 from segcertify.reproduce.toy_simulation import (
     BUDGETS,
     METHODS,
@@ -106,11 +105,6 @@ def test_a_larger_budget_certifies_at_least_as_much() -> None:
     assert rates["code 0.1 b = 0"] == rates["code SegCertifyHolm"]  # k-FWER without a budget is Holm
     assert rates["text SegCertifyHolm"] == rates["text SegCertifyBon"] == 1  # tau = 0.75 is too easy to tell them apart
     assert rates["code SegCertifyHolm"] > rates["code SegCertifyBon"] + 0.01
-
-
-def test_a_rate_of_1_is_printed_only_of_all() -> None:
-    texts = {1.0: "1.0000", 0.9999991: "0.9999", 0.78667: "0.7867", 1e-6: "0.0001", 0.0: "0.0000"}
-    assert {rate: rate_text(rate) for rate in texts} == texts
 
 
 def test_budgets_round_down() -> None:

@@ -147,7 +147,7 @@ def test_a_wrapper_without_settings_is_still_told_apart():
 
 def votes_of(model, x=None, **settings):
     x = torch.rand(3, 6, 8, generator=torch.Generator().manual_seed(0)) if x is None else x
-    return sc.sample(model, x, noise=sc.Gaussian(0.1), n=20, n0=5, **settings)
+    return sc.sample(model, x, noise=sc.Gaussian(0.1), n=20, n0=5, **{"seed": 0, **settings})
 
 
 def test_votes_keep_the_identity_of_a_network():
@@ -162,7 +162,7 @@ def test_votes_keep_the_identity_of_a_network():
 def test_a_network_is_described_once_for_each_smoothed_model(monkeypatch):
     described = []
     monkeypatch.setattr("segcertify.sampling.smooth.identity", lambda model: described.append(model) or identity(model))
-    smooth = sc.Smooth(network(), sigma=0.1)
+    smooth = sc.Smooth(network(), sigma=0.1, seed=0)
     for size in (6, 6, 8):
         smooth.votes(torch.rand(3, 6, size), n=4, n0=2)
     assert len(described) == 1

@@ -181,7 +181,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     for changes, name in [
         ({"n": 21}, "n is 20"),
         ({"first": 5}, "first is 0"),
-        ({"prefixes": (3,)}, r"prefixes is \[\]"),
+        ({"prefixes": (3,)}, r"prefixes are \[\]"),
         ({"seed": 3}, "seed is 0"),
         ({"noise": sc.Gaussian(0.5)}, "noise is"),
         ({"input_id": "b"}, "input_id is"),

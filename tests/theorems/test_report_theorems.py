@@ -65,7 +65,8 @@ def run_of(*corrections, noise="gaussian"):
             records.append(Record(kind="certified", confusion=matrix, abstained=N - each.certified, **about, **setting))
     configuration = {
         "model": "m", "data": "d", "scenes": "", "classes": ["a", "b"], "categories": {}, "alpha": ALPHA,
-        "corrections": corrections, "noise": noise, "k": 3 if "k-fwer" in corrections else None,
+        "corrections": corrections, "noise": noise, "preprocessing": None, "seed_given": False,
+        "k": 3 if "k-fwer" in corrections else None,
         "settings": [{"sigma": 0.25, "n": DRAWS, "tau": TAU}],
         "attack": {"loss": "cross-entropy", "steps": 1, "restarts": 1, "smoothed": 0, "radii": []},
     }  # fmt: skip

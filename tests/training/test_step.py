@@ -15,8 +15,11 @@ from segcertify.training.step import Step
 
 
 def step_of(model, **changes):
+    teacher = None
+    if changes.get("objective") == "distillation":
+        changes, teacher = {**changes, "teacher": "camvid"}, small().eval()  # the spec is not loaded here
     recipe = quick(**changes)
-    return Step(model, objective(recipe, PixelLoss(), "cpu"), recipe, graphed=False)
+    return Step(model, objective(recipe, PixelLoss(), "cpu", teacher=teacher), recipe, graphed=False)
 
 
 def losses(step, *, seed=0, size=(16, 20)):
@@ -38,7 +41,7 @@ def hrnet():
 def test_one_step_lowers_its_loss(name, how, network, size, lr):
     model = network().train()
     settings = {"objective": name, "epsilon": 0.1, "optimiser": how, "lr": lr[how]}
-    update, step = optimiser(model, quick(**settings)), step_of(model, **settings)
+    update, step = optimiser(model, quick(**settings | {"objective": "noise"})), step_of(model, **settings)
     before = losses(step, size=size)["loss"].item()
     update.step()
     assert losses(step, size=size)["loss"].item() < before

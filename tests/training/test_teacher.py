@@ -10,7 +10,7 @@ import segcertify as sc
 from segcertify import InputError
 from segcertify.models import PointNet2, read_card, save_model
 from segcertify.models.families import describe
-from segcertify.models.identity import weights_digest
+from segcertify.sampling.identity import weights_digest
 from segcertify.training.log import read_log
 from segcertify.training.teacher import load_teacher, require_teacher
 

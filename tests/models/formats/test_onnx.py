@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from segcertify import InputError, models
-from segcertify.models.identity import identity
+from segcertify.sampling.identity import identity
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'segcertify[dev]'")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'segcertify[onnx]'")
