@@ -211,7 +211,7 @@ class Smooth:
         require_certifiable(int(tested.sum()), tau, alpha, chosen, require_integer("n", n))
         if save_votes is not None:
             require_writable(save_votes)
-        recorded = recorded or _seed_of_votes(save_votes, draws, n=n, n0=n0, mask=mask)
+        recorded = recorded or self._seed_of_votes(save_votes, draws, n=n, n0=n0, mask=mask)
         once = copy.copy(self)  # with one seed for all of this call
         once._seed = seed_of_run(self._seed, recorded or Seed(draws.seed, draws.seed_given))
         votes = once.votes(
@@ -221,6 +221,25 @@ class Smooth:
         if save_votes is not None:
             votes.save(save_votes)
         return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
+
+    def _seed_of_votes(
+        self, path: Path | None, draws: Draws, *, n: int, n0: int, mask: BoolArray | None
+    ) -> Seed | None:
+        """The seed of a file of votes, if these are what would be sampled now; None if there are none, or others.
+
+        Another model must not get it: it could have been made after the seed was known.
+        """
+        if path is None or not os.path.isfile(path):
+            return None
+        try:
+            votes = Votes.load(path)
+            now = draws.record(votes.candidate, votes.agree, n=votes.n, n0=n0)
+            votes.require_same_run(replace(now, seed=votes.seed, mask=mask, model=self.identity(draws)))
+        except InputError:
+            return None
+        if votes.seed is None or not votes.model or votes.draws != ((0, n),):
+            return None
+        return Seed(votes.seed, votes.seed_given)
 
     def predict(
         self,
@@ -262,19 +281,6 @@ class Smooth:
         with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
             batches = draws.batches("agree", 0, n, advance=advance)
             return last(agreement(batches, wanted, draws.zeros())).cpu().numpy()
-
-
-def _seed_of_votes(path: Path | None, draws: Draws, *, n: int, n0: int, mask: BoolArray | None) -> Seed | None:
-    """The seed of a file of votes, if these are what would be sampled now; None if there are none, or others."""
-    if path is None or not os.path.isfile(path):
-        return None
-    try:
-        votes = Votes.load(path)
-        now = draws.record(votes.candidate, votes.agree, n=votes.n, n0=n0)
-        votes.require_same_run(replace(now, seed=votes.seed, mask=mask))
-    except InputError:
-        return None
-    return None if votes.seed is None or votes.draws != ((0, n),) else Seed(votes.seed, votes.seed_given)
 
 
 def sample(

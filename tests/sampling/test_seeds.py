@@ -4,7 +4,9 @@ import secrets
 
 import numpy as np
 import pytest
-from segmenters import NOISE, image, same, stripes
+import torch
+from segmenters import NOISE, Conv, image, same, stripes
+from torch import nn
 
 import segcertify as sc
 from segcertify.sampling.seeds import Seed, as_seed, fresh_seed, seed_of_run
@@ -133,3 +135,26 @@ def test_asking_again_is_no_other_roll_of_the_dice(tmp_path):
         found = sc.certify(**arguments)
         assert found.seed != first.seed, name
         assert found.seed_given == (name == "given"), name
+
+
+@pytest.mark.fresh_seed
+def test_a_network_that_changed_where_the_probe_does_not_look_gets_a_new_seed(tmp_path):
+    """It could have been trained on the draws of the seed that the file of votes reveals."""
+
+    class Patched(Conv):
+        """A change above 9, which no noisy copy of the fixed probe reaches."""
+
+        def __init__(self, shift):
+            super().__init__()
+            self.shift = nn.Parameter(torch.tensor(shift))
+
+        def forward(self, batch):
+            return super().forward(batch) + self.shift * (batch.amax(1, keepdim=True) > 9)
+
+    def certified(shift):
+        torch.manual_seed(0)
+        return sc.certify(Patched(shift).eval(), image(), sigma=0.25, n=60, save_votes=tmp_path / "votes")
+
+    first = certified(0.0)
+    assert certified(0.0).seed == first.seed
+    assert certified(1.0).seed != first.seed
