@@ -5,7 +5,7 @@ import pytest
 from headers import rewrite_header
 
 from segcertify import Gaussian, InputError, Rotation, Votes
-from segcertify.votes import same_answers
+from segcertify.votes import same_answers, seed_text
 
 
 def votes(**changes):
@@ -297,3 +297,7 @@ def test_seeds_of_128_bits_survive_the_file(tmp_path):
     loaded = Votes.load(tmp_path / "votes")
     assert (loaded.seed, loaded.seed_given) == (seed, False)
     assert f"seed={hex(seed)}" in repr(loaded)
+
+
+def test_long_seeds_are_hexadecimal():
+    assert [seed_text(seed) for seed in (None, 200, 2**64 - 1, 2**64)] == ["None", "200", str(2**64 - 1), hex(2**64)]

@@ -340,6 +340,7 @@ def test_counts_and_agreement_are_of_the_same_draws():
     smooth = sc.Smooth(stripes, sigma=0.1, batch_size=7, seed=0)
     counts = smooth.counts(image(), n=50, input_id="b")
     assert (counts.sum(0) == 50).all()
+    assert counts[-1].any()  # as many classes as came up
     votes = smooth.votes(image(), n=50, input_id="b")
     assert np.array_equal(np.take_along_axis(counts, votes.candidate[None], 0)[0], votes.agree)
     assert np.array_equal(smooth.agreement(image(), votes.candidate, n=50, input_id="b"), votes.agree)
