@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, get_args
 
@@ -15,10 +15,10 @@ from segcertify import __version__
 from segcertify.arrays import BoolArray, IntArray
 from segcertify.claims import Claim, seed_assumption
 from segcertify.errors import InputError, require_integer, require_probability
-from segcertify.noise import Noise, from_plain, to_plain
+from segcertify.noise import Gaussian, Noise, from_plain, to_plain
 from segcertify.numerals import exact, radius_text
 from segcertify.preprocessing import Preprocessing, in_words, require_plain
-from segcertify.stats.correction import PROCEDURES, Guarantee
+from segcertify.stats.correction import K_FWER, PROCEDURES, Guarantee
 from segcertify.storage import archive
 
 ABSTAIN = -1
@@ -72,12 +72,10 @@ class Certificate:
 
     def __post_init__(self) -> None:
         require_probability("alpha", self.alpha)
-        require_integer("N", self.N)
-        require_integer("k", self.k)
-        if self.guarantee not in get_args(Guarantee):
-            raise InputError(f"unknown guarantee {self.guarantee!r}: expected one of {get_args(Guarantee)}")
-        if self.correction in PROCEDURES and PROCEDURES[self.correction].guarantee != self.guarantee:
-            raise InputError(f"the correction {self.correction!r} does not give the guarantee {self.guarantee!r}")
+        for name in ("n", "n0", "N", "k"):
+            require_integer(name, getattr(self, name))
+        self._require_labels()
+        self._require_guarantee()
         object.__setattr__(self, "model", require_plain("model", self.model))
         if self.preprocessing is not None:
             object.__setattr__(self, "preprocessing", require_plain("preprocessing", self.preprocessing))
@@ -88,11 +86,37 @@ class Certificate:
                 f"{self.radius!r}: make the certificate with certify_votes(votes, tau=..., norm={self.norm!r})"
             )
 
+    def _require_labels(self) -> None:
+        """Labels are classes or ABSTAIN, and no more components have a class than were tested."""
+        if self.labels.dtype.kind not in "iu":
+            raise InputError(f"labels must be integers, but are {self.labels.dtype}")
+        if self.labels.size < self.N:
+            raise InputError(f"N={self.N} components cannot have been tested of {self.labels.size}")
+        low, high, most = int(self.labels.min()), int(self.labels.max()), np.iinfo(np.int32).max
+        if low < ABSTAIN or high > most:
+            raise InputError(f"labels must be from {ABSTAIN} to {most}, but are from {low} to {high}")
+        if self.certified > self.N:
+            raise InputError(f"{self.certified} components are certified, but only N={self.N} were tested")
+
+    def _require_guarantee(self) -> None:
+        """The correction gives the guarantee, and k belongs to it."""
+        if self.guarantee not in get_args(Guarantee):
+            raise InputError(f"unknown guarantee {self.guarantee!r}: expected one of {get_args(Guarantee)}")
+        known = {name: each.guarantee for name, each in PROCEDURES.items()} | {K_FWER: K_FWER}
+        if known.get(self.correction, "custom") != self.guarantee:
+            raise InputError(f"the correction {self.correction!r} does not give the guarantee {self.guarantee!r}")
+        if self.k > 1 and self.guarantee != K_FWER:
+            raise InputError(f"k={self.k} is for the guarantee {K_FWER!r}, but this is {self.guarantee!r}")
+        if self.k > self.N:
+            raise InputError(f"k-FWER with k={self.k} claims nothing over N={self.N} components")
+
     def _proved_radius(self) -> float:
         """The radius that noise, norm, tau and input shape prove."""
-        if self.norm == self.noise.norm or self.input_shape is not None or self.version:
-            return self.noise.radius(self.tau, self.norm, self.input_shape)
-        return self.noise.radius(self.tau) / math.sqrt(2)  # of files without the shape: of two entries or more
+        if not self.norm:
+            raise InputError(f"a radius needs the name of its norm, but got {self.norm!r}")
+        if isinstance(self.noise, Gaussian) and self.norm == "linf" and self.input_shape is None and not self.version:
+            return self.noise.radius(self.tau) / math.sqrt(2)  # of files without the shape: of two entries or more
+        return self.noise.radius(self.tau, self.norm, self.input_shape)
 
     @property
     def abstained(self) -> BoolArray:
@@ -150,7 +174,8 @@ class Certificate:
         try:
             header["input_shape"] = None if header["input_shape"] is None else tuple(header["input_shape"])
             header["noise"] = from_plain(header["noise"])
-            return cls(arrays["labels"].astype(np.int32), **header)
+            certificate = cls(arrays["labels"], **header)
+            return replace(certificate, labels=certificate.labels.astype(np.int32))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} is not a complete certificate file ({error}): make it again") from None
 

@@ -21,6 +21,7 @@ from segcertify import (
     indiv_class,
     radius_map,
 )
+from segcertify.storage import archive
 
 
 def some_votes(shape=(20, 30), n=100, seed=0, **more):
@@ -277,3 +278,50 @@ def test_the_claim_says_what_a_given_seed_assumes(tmp_path):
         assert (loaded.seed, loaded.seed_given, loaded.claim) == (
             certificate.seed, certificate.seed_given, certificate.claim,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"norm": "l7"}, "proves nothing in norm='l7'"),
+        ({"norm": "l7", "radius": 0.01}, "proves nothing in norm='l7'"),
+        ({"norm": 2}, "proves nothing in norm=2"),
+        ({"norm": ""}, "a radius needs the name of its norm, but got ''"),
+        ({"labels": np.full(600, -2)}, "labels must be from -1 .*, but are from -2 to -2"),
+        ({"labels": np.full(600, 2**40)}, r"labels must be from -1 to 2147483647, but are from 1099511627776"),
+        ({"labels": np.full(600, 0.5)}, "labels must be integers, but are float64"),
+        ({"labels": np.zeros(0, int)}, "N=600 components cannot have been tested of 0"),
+        ({"labels": np.zeros(599, int)}, "N=600 components cannot have been tested of 599"),
+        ({"N": 601}, "N=601 components cannot have been tested of 600"),
+        ({"N": 0}, "N must be an integer not less than 1"),
+        ({"labels": np.zeros(600, int), "N": 599}, "600 components are certified, but only N=599 were tested"),
+        ({"n": 0}, "n must be an integer not less than 1"),
+        ({"n": 99.5}, "n must be an integer"),
+        ({"n": "100"}, "n must be an integer"),
+        ({"n0": 0}, "n0 must be an integer not less than 1"),
+        ({"n0": None}, "n0 must be an integer"),
+        ({"k": 2}, "k=2 is for the guarantee 'k-fwer'"),
+        ({"correction": "sidak"}, "the correction 'sidak' does not give the guarantee 'fwer'"),
+        ({"correction": "k-fwer"}, "the correction 'k-fwer' does not give the guarantee 'fwer'"),
+        ({"correction": "bh"}, "the correction 'bh' does not give the guarantee 'fwer'"),
+        ({"guarantee": "fdr"}, "the correction 'holm' does not give the guarantee 'fdr'"),
+        ({"guarantee": "none"}, "unknown guarantee 'none'"),
+        ({"correction": "k-fwer", "guarantee": "k-fwer", "k": 601}, "k=601 .* over N=600"),
+        ({"tau": 1.5}, "a radius needs probabilities"),
+        ({"tau": -0.1}, "a radius needs probabilities"),
+        ({"radius": 9.0}, "proves a radius of"),
+    ],
+)
+def test_a_file_with_a_true_digest_that_claims_what_cannot_be_is_refused(tmp_path, changed, message, version):
+    certificate = certify_votes(some_votes(input_shape=(3, 20, 30)), tau=0.75, alpha=0.001)
+    certificate.save(tmp_path / "c")
+    header, arrays = archive.read(tmp_path / "c", kind="certificate", version=2)
+    if version == 1:
+        about = {"version": 1, "digest": "", "header": header}
+        as_version_1(about)
+    header |= {name: value for name, value in changed.items() if name != "labels"}
+    arrays |= {name: value for name, value in changed.items() if name == "labels"}
+    archive.write(tmp_path / "c", kind="certificate", version=version, header=header, arrays=arrays)
+    with pytest.raises(InputError, match=message):
+        Certificate.load(tmp_path / "c")

@@ -55,6 +55,7 @@ def certify(
     from segcertify.cli.inputs import draw, input_id, read, require_its_folder
     from segcertify.models import size_note
     from segcertify.sampling.smooth import certify
+    from segcertify.storage.lock import locked
 
     printer = Printer(json, quiet)
     parse(noise)(sigma)  # bad options are refused before the model is loaded
@@ -69,17 +70,18 @@ def certify(
     printer.note(_units_note(segmenter, found, input))
     out = opt.folder(out or Path("certified") / input.stem)
     votes, resume = out / "votes.safetensors", out / "resume.safetensors"
-    require_its_folder(votes, x)
-    with resumable():
-        certificate = certify(
-            segmenter, x, noise=drawn, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, correction=correction, k=k, b=b,
-            norm=norm, batch_size=batch_size, device=device, input_id=input_id(input), checkpoint=resume,
-            save_votes=votes, preprocessing=found.preprocessing, progress=printer.progress,
-        )  # fmt: skip
-    certificate = replace(certificate, command=opt.command_line())
-    certificate.save(out / "certificate.safetensors")
-    resume.unlink(missing_ok=True)
-    pictures = draw(segmenter, found, certificate, device=device, out=out)
+    with locked(out):
+        require_its_folder(votes, x)
+        with resumable():
+            certificate = certify(
+                segmenter, x, noise=drawn, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, correction=correction, k=k, b=b,
+                norm=norm, batch_size=batch_size, device=device, input_id=input_id(input), checkpoint=resume,
+                save_votes=votes, preprocessing=found.preprocessing, progress=printer.progress,
+            )  # fmt: skip
+        certificate = replace(certificate, command=opt.command_line())
+        certificate.save(out / "certificate.safetensors")
+        resume.unlink(missing_ok=True)
+        pictures = draw(segmenter, found, certificate, device=device, out=out)
     files = [out / "certificate.safetensors", votes, *pictures]
     printer.certificate(certificate)
     printer.files(files)

@@ -55,12 +55,6 @@ class AttackedScenes:
         return self.noises if self.settings.smoothed else {}
 
     @property
-    def per_scene(self) -> int:
-        """How many records a scene has."""
-        radii = len(self.settings.radii)
-        return radii + len(self.smoothed) * (1 + radii)
-
-    @property
     def work(self) -> int:
         """How many draws take about as long as attacking one scene."""
         radii, restarts = len(self.settings.radii), self.settings.restarts

@@ -32,6 +32,7 @@ from segcertify.sampling.seeds import Seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
 from segcertify.sampling.smooth import Smooth
 from segcertify.stats.correction import K_FWER, procedures
+from segcertify.storage.lock import locked
 from segcertify.votes import Votes
 
 
@@ -53,7 +54,8 @@ def evaluate(
     (or an error budget ``b``) is for the correction "k-fwer". A model with a method
     ``for_category`` gets each scene's category.
 
-    The same arguments resume a run; other arguments are refused. Without a seed a new
+    The same arguments resume a run; other arguments are refused, and so is a folder in
+    which another process is at work (`segcertify.storage.lock`). Without a seed a new
     run draws one from the operating system, and a resumed run takes the recorded one:
     a claim is about scenes and a model that were fixed before the seed. An n that can
     certify nothing is recorded as full abstention. ``precision`` may be ``"bf16"`` or
@@ -67,42 +69,43 @@ def evaluate(
     made = {setting.sigma: require_noise(drawn(setting.sigma)) for setting in claims}
     noises = {sigma: data.domain.noise(each) for sigma, each in made.items()}
     device, folder = working_device(device, model), RunFolder(out, data.ids)
-    chosen_seed = seed_of_run(seed, folder.seed)
-    configuration = Configuration(
-        model=name or type(model).__name__,
-        identity=identity(model),
-        data=data.name,
-        classes=data.classes,
-        categories=dict(data.categories) if data.domain.metric == "shape_iou" else {},
-        scenes=scenes_digest(data),
-        settings=claims,
-        corrections=tuple(correction.name for correction in chosen),
-        n0=require_integer("n0", n0),
-        alpha=require_probability("alpha", alpha),
-        seed=chosen_seed.value,
-        seed_given=chosen_seed.given,
-        noise=common_name(made or {1.0: require_noise(drawn(1.0))}),  # attacks alone need a noise of any scale
-        precision=precision,
-        device=device.type,
-        k=next((correction.k for correction in chosen if correction.name == K_FWER), None),
-        noises={exact(sigma): identified(each) for sigma, each in noises.items()},
-        preprocessing=None if data.preprocessing is None else dict(data.preprocessing),
-    )
-    model, attacked = with_precision(model, precision), None
-    if attack is not None:
-        threat = next(iter(noises.values()), None) or data.domain.noise(drawn(1.0))
-        certified = [noises[claim.sigma].radius(claim.tau) for claim in claims]
-        attack = attack.with_radii(certified, largest=largest_radius(threat))
-        attacked = AttackedScenes(attack, threat, noises, len(data.classes), configuration.seed, batch_size, device)
-        attacked.check(model, data[0])
-        configuration = replace(configuration, attack=attack)
-    if len(data) and not folder.claimed:  # a model that refuses the scenes leaves no folder
-        base_labels(for_category(model, data[0].category), torch.from_numpy(data[0].x).to(device))
-    folder.claim(configuration)
-    _Evaluation(
-        model, data, configuration, folder, noises, attacked, batch_size, device, save_votes, save_pictures
-    ).run(progress)
-    return Run.load(out)
+    with locked(folder.path):
+        chosen_seed = seed_of_run(seed, folder.seed)
+        configuration = Configuration(
+            model=name or type(model).__name__,
+            identity=identity(model),
+            data=data.name,
+            classes=data.classes,
+            categories=dict(data.categories) if data.domain.metric == "shape_iou" else {},
+            scenes=scenes_digest(data),
+            settings=claims,
+            corrections=tuple(correction.name for correction in chosen),
+            n0=require_integer("n0", n0),
+            alpha=require_probability("alpha", alpha),
+            seed=chosen_seed.value,
+            seed_given=chosen_seed.given,
+            noise=common_name(made or {1.0: require_noise(drawn(1.0))}),  # attacks alone need a noise of any scale
+            precision=precision,
+            device=device.type,
+            k=next((correction.k for correction in chosen if correction.name == K_FWER), None),
+            noises={exact(sigma): identified(each) for sigma, each in noises.items()},
+            preprocessing=None if data.preprocessing is None else dict(data.preprocessing),
+        )
+        model, attacked = with_precision(model, precision), None
+        if attack is not None:
+            threat = next(iter(noises.values()), None) or data.domain.noise(drawn(1.0))
+            certified = [noises[claim.sigma].radius(claim.tau) for claim in claims]
+            attack = attack.with_radii(certified, largest=largest_radius(threat))
+            attacked = AttackedScenes(attack, threat, noises, len(data.classes), configuration.seed, batch_size, device)
+            attacked.check(model, data[0])
+            configuration = replace(configuration, attack=attack)
+        if len(data) and not folder.claimed:  # a model that refuses the scenes leaves no folder
+            base_labels(for_category(model, data[0].category), torch.from_numpy(data[0].x).to(device))
+        folder.claim(configuration)
+        _Evaluation(
+            model, data, configuration, folder, noises, attacked, batch_size, device, save_votes, save_pictures
+        ).run(progress)
+        return Run.load(out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +127,7 @@ class _Evaluation:
     def run(self, progress: bool | None) -> None:
         """Append the records of all scenes that are not done yet."""
         data, largest = self.data, self.configuration.largest_n
-        claims = len(self.configuration.settings) * len(self.configuration.corrections)
-        attacks = self.attacked.per_scene if self.attacked else 0
-        file = self.folder.record_file(per_scene=1 + attacks + len(largest) + claims)
+        file = self.folder.record_file()
         done = len(file.ids)
         if file.ids != list(data.ids[:done]):
             raise InputError(f"the records in {self.folder.path} are of other scenes: use another folder")

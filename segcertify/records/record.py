@@ -2,11 +2,15 @@
 
 A scene's lines are written at once. If a run is killed at any moment, the file
 holds whole scenes and perhaps part of one more, which the next run removes.
+
+Each line has a digest of its record and of all before it, so that a line that was
+changed, taken out or moved is noticed. Whatever is wrong, the lines before it are right.
 """
 
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -49,22 +53,36 @@ class Record:
     sampling_seconds: float = 0.0
     testing_seconds: float = 0.0
 
-    def line(self) -> str:
-        """This record as one line of JSON, without what is empty."""
-        return json.dumps({name: value for name, value in asdict(self).items() if value is not None})
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What no two records of a run share: the scene, the kind and the setting."""
+        attacked = self.radius if self.kind == "attacked" else None  # of a certificate, the radius is a result
+        return self.id, self.kind, self.sigma, self.n, self.tau, self.correction, attacked
+
+    def digest(self, previous: str) -> str:
+        """A digest of this record and, by ``previous``, that of the record before it, of all records so far."""
+        return hashlib.sha256((previous + json.dumps(self._plain(), sort_keys=True)).encode()).hexdigest()
+
+    def line(self, previous: str) -> str:
+        """This record as one line of JSON with its digest, without what is empty."""
+        return json.dumps({**self._plain(), "digest": self.digest(previous)}) + "\n"
+
+    def _plain(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class RecordFile:
-    """The records of a run, whole scenes only, in order."""
+    """The records of a run, whole scenes only, in order. ``digests`` is as in `read_records`."""
 
-    def __init__(self, path: str | os.PathLike[str], *, per_scene: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, per_scene: int, digests: bool = True) -> None:
         self._path = Path(path)
         self._per_scene = per_scene
-        self.records = read_records(self._path) if self._path.exists() else []
-        whole = len(self.records) // per_scene * per_scene
-        if whole < len(self.records) or (self._path.exists() and not self._path.read_bytes().endswith(b"\n")):
-            self.records = self.records[:whole]
-            atomic.write_text(self._path, _text(self.records))
+        self.records = read_records(path, per_scene=per_scene, digests=digests) if self._path.exists() else []
+        self._digest = ""
+        text = "".join(self._lines(self.records))
+        stored = self._path.read_bytes() if self._path.exists() else b""
+        if stored.count(b"\n") != len(self.records) or not stored.endswith(b"\n"):
+            atomic.write_text(self._path, text)
 
     @property
     def ids(self) -> list[str]:
@@ -76,25 +94,90 @@ class RecordFile:
         if len(records) != self._per_scene:
             raise InputError(f"a scene has {self._per_scene} records, but got {len(records)}")
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(_text(records))
+            file.writelines(self._lines(records))
             file.flush()
             os.fsync(file.fileno())
         self.records += records
 
+    def _lines(self, records: Iterable[Record]) -> Iterator[str]:
+        """The lines of the next records."""
+        for record in records:
+            yield record.line(self._digest)
+            self._digest = record.digest(self._digest)
 
-def read_records(path: str | os.PathLike[str]) -> list[Record]:
-    """The records of a file; a last line without its end is left out."""
+
+def read_records(path: str | os.PathLike[str], *, per_scene: int | None = None, digests: bool = True) -> list[Record]:
+    """The records of a file's whole scenes; of the last scene, what a kill left unfinished is left out.
+
+    A scene has ``per_scene`` records, by default as many as the first. Raises `InputError` if a line is damaged,
+    missing or there twice. Without ``digests``, lines may have none, as in the files of earlier versions, up to the
+    first that has one.
+    """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"no records at {path}: run segcertify evaluate first")
-    lines = path.read_text(encoding="utf-8").split("\n")
-    records = []
-    for number, line in enumerate(lines[:-1], start=1):  # after the last newline there is nothing, or part of a line
+    *lines, rest = path.read_bytes().split(b"\n")
+    records: list[Record] = []
+    seen: dict[tuple[Any, ...], int] = {}
+    digest = ""
+    for number, line in enumerate(lines, start=1):
         try:
-            records.append(Record(**json.loads(line)))
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{path}, line {number}, is not a record ({error}): delete the line or the file") from None
-    return records
+            record, found = _parsed(line)
+            if per_scene is None and records and record.id != records[0].id:
+                per_scene = len(records)
+            _require_place(record, records, seen, per_scene)
+            digest, digests = record.digest(digest), digests or found is not None
+            if digests and found is None:
+                raise InputError("has no digest: it was changed after it was written")
+            if digests and found != digest:
+                raise InputError("does not agree with its digest: it, or a line before it, was changed or taken out")
+        except InputError as error:
+            raise InputError(f"{path}, line {number}, {error}. {_CURE}") from None
+        records.append(record)
+        seen[record.key] = number
+    if not _is_cut(rest):
+        raise InputError(f"{path}, line {len(lines) + 1}, has no end: it was changed after it was written. {_CURE}")
+    per_scene = per_scene or len(records) or 1
+    return records[: len(records) // per_scene * per_scene]
+
+
+_CURE = "Delete this line and all after it, which segcertify evaluate makes again, or restore the file from a copy"
+
+
+def _parsed(line: bytes) -> tuple[Record, str | None]:
+    """A line's record, and the digest that it has."""
+    try:
+        plain = json.loads(line.decode())
+        digest = plain.pop("digest", None)
+        record = Record(**plain)
+        hash(record.key)
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"is not a record ({error})") from None
+    return record, digest
+
+
+def _require_place(
+    record: Record, before: Sequence[Record], seen: Mapping[tuple[Any, ...], int], per_scene: int | None
+) -> None:
+    """Raise `InputError` unless a scene has its records one after the other, each once, and those of other scenes."""
+    if record.key in seen:
+        raise InputError(f"repeats line {seen[record.key]} (scene {record.id!r}, {record.kind})")
+    if per_scene is None:
+        return
+    if (done := len(before) % per_scene) and record.id != before[-1].id:
+        scenes = f"is of scene {record.id!r}, but {before[-1].id!r} has {done} of its {per_scene} records"
+        raise InputError(f"{scenes}: a line before it was taken out")
+    if len(before) >= per_scene and (before[0].id, *record.key[1:]) not in seen:
+        raise InputError(f"is a record that other scenes do not have (scene {record.id!r}, {record.kind})")
+
+
+def _is_cut(rest: bytes) -> bool:
+    """Whether this is what a kill may leave of a last line, a part of it. A whole record has nothing behind it."""
+    text = rest.decode(errors="replace")
+    try:
+        return json.JSONDecoder().raw_decode(text)[1] == len(text)
+    except (ValueError, RecursionError):
+        return True
 
 
 def grouped(records: Iterable[Record], key: Callable[[Record], Key]) -> dict[Key, list[Record]]:
@@ -103,7 +186,3 @@ def grouped(records: Iterable[Record], key: Callable[[Record], Key]) -> dict[Key
     for record in records:
         groups.setdefault(key(record), []).append(record)
     return groups
-
-
-def _text(records: Iterable[Record]) -> str:
-    return "".join(record.line() + "\n" for record in records)

@@ -4,10 +4,10 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from segcertify.errors import InputError
 from segcertify.records.record import Record, RecordFile, read_records
@@ -22,8 +22,16 @@ NOTES = {
 }
 """What another value of a setting means, where the values say nothing to a reader."""
 
+FORMAT = 2
+"""Of a run's folder. In format 2, ``config.json`` and every line of ``records.jsonl`` have a digest."""
+
 OLD_NOISES = {f"{axis}-rotation": f"rotation:{axis}" for axis in "xyz"}
 """The names of noises that earlier versions stored, and what they are called now."""
+
+
+class _Expected(TypedDict):
+    per_scene: int
+    digests: bool
 
 
 class RunFolder:
@@ -57,10 +65,15 @@ class RunFolder:
                 del wanted["noises"]
             require_same_run(found, wanted, where=self.path, notes=NOTES)
         else:
-            atomic.write_text(self._config, json.dumps(wanted, indent=2) + "\n")
+            stored = json.loads(json.dumps({"format": FORMAT, **wanted}))  # as it will be read
+            atomic.write_text(self._config, json.dumps(stored | {"digest": _digest(stored)}, indent=2) + "\n")
 
     def configuration(self) -> dict[str, Any]:
         """The stored configuration, in the form of today: the files of earlier versions are migrated."""
+        return _migrated(self._stored()[1])
+
+    def _stored(self) -> tuple[int, dict[str, Any]]:
+        """The format of the folder, and the configuration as it is stored. Raises `InputError` if it was damaged."""
         if not self._config.is_file():
             raise InputError(f"no evaluation at {self.path}: it has no config.json")
         try:
@@ -70,15 +83,38 @@ class RunFolder:
         needed = ("model", "data", "scenes", "settings")
         if not isinstance(found, dict) or not all(name in found for name in needed):
             raise InputError(f"{self._config} is no evaluation's configuration: use another folder, or delete it")
-        return _migrated(found)
+        digest, intact = found.pop("digest", None), _digest(found)
+        version = found.pop("format", 1)
+        if version not in (1, FORMAT):
+            raise InputError(
+                f"{self.path} has format {version!r}, but this segcertify reads formats 1 and {FORMAT}: use the "
+                "segcertify that wrote it, or another folder"
+            )
+        if digest != intact and not (digest is None and version == 1):
+            raise InputError(
+                f"{self._config} does not agree with its digest: it was changed or damaged after it was written. "
+                "Restore it from a copy, or evaluate again in another folder"
+            )
+        return version, found
 
     def records(self) -> list[Record]:
         """The records of all finished scenes."""
-        return read_records(self._records)
+        return read_records(self._records, **self._expected())
 
-    def record_file(self, *, per_scene: int) -> RecordFile:
+    def record_file(self) -> RecordFile:
         """The file to which each scene's records are appended."""
-        return RecordFile(self._records, per_scene=per_scene)
+        return RecordFile(self._records, **self._expected())
+
+    def _expected(self) -> _Expected:
+        """How many records a scene has, and whether all their lines have digests."""
+        version, stored = self._stored()
+        found = _migrated(stored)
+        sigmas = len({setting["sigma"] for setting in found["settings"]})
+        count = 1 + sigmas + len(found["settings"]) * len(found.get("corrections", ()))
+        if (attack := found["attack"]) is not None:
+            radii = len(attack["radii"])
+            count += radii + (sigmas * (1 + radii) if attack["smoothed"] else 0)
+        return {"per_scene": count, "digests": version == FORMAT}
 
     def votes(self, scene_id: str, sigma: float) -> Path:
         """The file of a scene's votes, if they are kept."""
@@ -101,6 +137,10 @@ class RunFolder:
 def text_digest(text: str) -> str:
     """A short digest of a text; of file names too, in whatever encoding."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _digest(found: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
 def _migrated(found: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from segcertify.models.card import save_model
 from segcertify.progress import progress_bar
 from segcertify.storage.atomic import write_text
 from segcertify.storage.interruption import interruption
+from segcertify.storage.lock import locked
 from segcertify.training import state
 from segcertify.training.card import training_card
 from segcertify.training.distributed import Processes, join_processes
@@ -64,7 +65,7 @@ def train(
     settings |= {"teacher": taught_by}
     if tensorboard:
         require_tensorboard()
-    with join_processes(device) as processes:
+    with join_processes(device) as processes, locked(out) if processes.first else nullcontext():
         processes.local_batch_size(recipe.batch_size)
         require_fit(model.to(processes.device), data, validation, crop=recipe.crop)
         if teacher is not None:

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from holder import holder
 from PIL import Image
 from single_clouds import BACK, HEIGHTS, LEG, MODELS, NAMES, SHAPES, changed, write
 
@@ -56,6 +57,15 @@ def test_certify_an_image(files, segcertify):
     assert again.labels.tolist() == certificate.labels.tolist()
     with Image.open(out / "certified.png") as picture:
         assert picture.size[0] > 1000
+
+
+def test_a_folder_in_which_another_process_certifies_is_refused(files, segcertify):
+    command = ["certify", "photo.png", *BRIGHT, "--sigma", 0.1]
+    with holder(files / "certified" / "photo") as process:
+        assert f"certified/photo is in use by process {process.pid} on" in segcertify(*command, code=2).text
+        process.kill()
+    segcertify(*command)
+    assert not (files / "certified" / "photo" / ".lock").exists()
 
 
 def test_the_same_command_gives_the_same_certificate(files, segcertify):

@@ -149,14 +149,38 @@ def pets(tmp_path):
     return evaluated.pets(tmp_path / "pets")
 
 
-def test_killed_three_times_gives_the_same_records(pets, tmp_path):
-    """kill -9 through the command line, at three moments; the records equal those of one run, but for times."""
+def command_of(pets, tmp_path):
+    """The command line of an evaluation of five scenes, to be run as a process; with SLOW set it takes seconds."""
     (tmp_path / "my_model.py").write_text(MODULE)
     arguments = ["evaluate", "--model", "python:my_model:brightness", "--data", f"pets:{pets}", "--batch-size", "5"]
     arguments += ["--seed", "0"]  # other processes know no marker
     for setting in SETTINGS:
         arguments += ["--setting", f"sigma={setting.sigma},n={setting.n},tau={setting.tau}"]
-    command = [sys.executable, "-c", "from segcertify.cli import main; main()", *arguments, "--votes"]
+    return [sys.executable, "-c", "from segcertify.cli import main; main()", *arguments]
+
+
+def test_a_second_process_on_the_same_folder_is_refused(pets, tmp_path):
+    """Two real processes: the second names the first and touches nothing. Once the first is killed, a third goes on."""
+    command = [*command_of(pets, tmp_path), "--out", "run"]
+    slow = {"cwd": tmp_path, "env": os.environ | {"SLOW": "1"}, "stdout": subprocess.DEVNULL}
+    path = tmp_path / "run" / "records.jsonl"
+    with subprocess.Popen(command, **slow) as first:
+        while not path.exists() and first.poll() is None:
+            time.sleep(0.01)
+        first.send_signal(signal.SIGSTOP)  # it stands still, and keeps its folder
+        second = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)  # noqa: PLW1510
+        first.send_signal(signal.SIGKILL)
+    shown = " ".join(second.stderr.split())
+    assert (second.returncode, f"run is in use by process {first.pid} on " in shown) == (2, True), shown
+    assert subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL, check=True).returncode == 0
+    records = evaluated.without_times(path)
+    assert len(records) == 5 * 7
+    assert len({str([record[key] for key in ("id", "kind", "sigma", "n", "tau")]) for record in records}) == 5 * 7
+
+
+def test_killed_three_times_gives_the_same_records(pets, tmp_path):
+    """kill -9 through the command line, at three moments; the records equal those of one run, but for times."""
+    command = [*command_of(pets, tmp_path), "--votes"]
 
     def records(out):
         path = tmp_path / out / "records.jsonl"

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from dataclasses import asdict, dataclass
 
 import evaluated
@@ -19,7 +21,7 @@ from segcertify.evaluation import Setting, evaluate
 from segcertify.models import Ensemble, MultiScale, View
 from segcertify.models.wrappers.normalisation import Normalise
 from segcertify.numerals import radius_text
-from segcertify.records import read_records
+from segcertify.records import RunFolder, read_records
 from segcertify.report.figures import radius_figure
 from segcertify.report.run import Run
 
@@ -166,6 +168,7 @@ class TestANoiseIsWhatItIs:
     def test_records_of_another_noise_are_not_reported(self, pets, tmp_path):
         """A folder of an earlier version, in which a function of the same name went on with another scale."""
         self.evaluated(pets, tmp_path / "run", "gaussian")
+        evaluated.make_older(tmp_path / "run")
         path = tmp_path / "run" / "records.jsonl"
         path.write_text(path.read_text().replace('"radius": 0.0674', '"radius": 0.674'))
         with pytest.raises(sc.InputError, match=r"the folder holds records of another noise"):
@@ -174,12 +177,11 @@ class TestANoiseIsWhatItIs:
     def test_a_folder_that_stored_a_name_alone_resumes(self, pets, tmp_path):
         """As version 0.2.0 wrote it; under the name of a function it does not, since that says nothing."""
         run = self.evaluated(pets, tmp_path / "run", "gaussian")
-        path = tmp_path / "run" / "config.json"
-        stored = json.loads(path.read_text())
-        assert stored.pop("noises") == {"0.1": {"type": "Gaussian", "sigma": 0.1, "channels": None, "axis": 0}}
-        path.write_text(json.dumps(stored))
+        stored = json.loads((tmp_path / "run" / "config.json").read_text())
+        assert stored["noises"] == {"0.1": {"type": "Gaussian", "sigma": 0.1, "channels": None, "axis": 0}}
+        evaluated.make_older(tmp_path / "run", "noises")
         assert self.evaluated(pets, tmp_path / "run", "gaussian").records == run.records
-        path.write_text(json.dumps(stored | {"noise": "gaussian()"}))
+        evaluated.make_older(tmp_path / "run", noise="gaussian()")
         with pytest.raises(sc.InputError, match=r"its noise is 'gaussian\(\)'"):
             self.evaluated(pets, tmp_path / "run", narrow)
         assert "segcertify knows no proof of a radius for gaussian()" in Run.load(tmp_path / "run").table().markdown()
@@ -288,6 +290,41 @@ def test_a_damaged_configuration(pets, tmp_path, text):
             use()
 
 
+def test_a_changed_configuration_is_refused(pets, tmp_path):
+    """Each single flipped bit of config.json: the folder is refused, or its configuration is the same."""
+    data = load(f"pets:{pets}").limit(1)
+    evaluate(brightness, data, out=tmp_path, settings=SETTINGS[:1], seed=0)
+    path, whole, expected = tmp_path / "config.json", (tmp_path / "config.json").read_bytes(), Run.load(tmp_path)
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            assert RunFolder(tmp_path).configuration() == expected.configuration, bit
+        except sc.InputError:
+            continue
+    path.write_text(json.dumps(json.loads(whole) | {"format": 3}))
+    with pytest.raises(sc.InputError, match="has format 3, but this segcertify reads formats 1 and 2: use the"):
+        Run.load(tmp_path)
+
+
+def test_a_damaged_record_is_neither_reported_nor_doubled(pets, tmp_path):
+    """A line that is damaged or deleted is refused by the report and by a resumed run; the cure gives the records."""
+    data, out = load(f"pets:{pets}"), tmp_path / "run"
+    run = {"out": out, "settings": SETTINGS[:1], "seed": 0}
+    expected = evaluated.plain(evaluate(brightness, data, **run).records)
+    path = out / "records.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    for damaged in (lines[:4] + lines[5:], [*lines[:4], lines[4].replace('"valid": 1', '"valid": 2'), *lines[5:]]):
+        path.write_text("".join(damaged))
+        for use in (lambda: Run.load(out), lambda: evaluate(brightness, data, **run)):
+            with pytest.raises(sc.InputError, match=r"records\.jsonl, line 5, .*Delete this line and all after it"):
+                use()
+        path.write_text("".join(damaged[:4]))
+        assert len(Run.load(out).records) == 3  # of the scene that is whole
+        assert evaluated.plain(evaluate(brightness, data, **run).records) == expected
+
+
 def test_names_that_differ_in_a_slash_or_are_not_unicode(tmp_path):
     """Each scene keeps its votes and pictures."""
     names = ["a/b", "a_b", "a b", os.fsdecode(b"caf\xe9")]
@@ -325,6 +362,65 @@ def test_a_failing_scene_loses_nothing_that_was_finished(pets, tmp_path):
     assert evaluated.without_times(out / "records.jsonl") == evaluated.without_times(
         tmp_path / "whole" / "records.jsonl"
     )
+
+
+KILLED = """
+import os, signal, sys
+import torch
+from segcertify.data import load
+from segcertify.evaluation import evaluate
+
+torch.set_num_threads(1)
+data, root = load(f"pets:{sys.argv[1]}").limit(2), sys.argv[2]
+EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "fcntl.flock")
+
+def brightness(batch):
+    grey = batch.mean(1)
+    return torch.stack([0.5 - grey, grey - 0.5, torch.full_like(grey, -9.0)], 1)
+
+def run(name, step=None):
+    pid = os.fork()
+    if not pid:
+        left = [step]
+        def count(event, arguments):
+            if step is None or event not in EVENTS or (event != "fcntl.flock" and root not in str(arguments[0])):
+                return
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        sys.addaudithook(count)
+        settings = {"settings": [(0.1, 60, 0.75)], "seed": 0, "save_votes": True, "batch_size": 20, "progress": False}
+        evaluate(brightness, data, out=f"{root}/{name}", **settings)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]
+
+assert run("whole") == 0
+step = 1
+while run(f"killed-{step}", step) == signal.SIGKILL:
+    assert run(f"killed-{step}") == 0, step
+    step += 1
+print(step - 1)
+"""
+
+
+def test_a_run_killed_at_any_step_on_the_disk_resumes(pets, tmp_path):
+    """kill -9 before each single call that opens, renames or removes a file, makes a folder or locks one.
+
+    The run then ends with the same records but for times, the same votes, and no other files.
+    """
+    root = tmp_path / "runs"
+    done = subprocess.run([sys.executable, "-c", KILLED, pets, root], capture_output=True, text=True)  # noqa: PLW1510
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 30
+    whole, *killed = sorted(root.iterdir(), key=lambda path: path.name != "whole")
+    assert len(killed) == int(done.stdout) + 1
+    for folder in killed:
+        assert {path.relative_to(folder) for path in folder.rglob("*")} == {
+            path.relative_to(whole) for path in whole.rglob("*")
+        }
+        for path in ("config.json", *(f"votes/{path.name}" for path in (whole / "votes").iterdir())):
+            assert (folder / path).read_bytes() == (whole / path).read_bytes()
+        assert evaluated.without_times(folder / "records.jsonl") == evaluated.without_times(whole / "records.jsonl")
 
 
 def test_pictures_are_kept(pets, tmp_path):

@@ -1,5 +1,6 @@
 """Scenes to evaluate, and records that do not depend on how long it took."""
 
+import json
 from dataclasses import asdict
 
 import numpy as np
@@ -24,5 +25,18 @@ def pets(root):
 
 
 def without_times(path):
-    records = [asdict(record) for record in read_records(path)]
-    return [{k: v for k, v in record.items() if not k.endswith("_seconds")} for record in records]
+    return plain(read_records(path))
+
+
+def plain(records):
+    """Records without times."""
+    return [{k: v for k, v in asdict(record).items() if not k.endswith("_seconds")} for record in records]
+
+
+def make_older(folder, *missing, **changed):
+    """A run's folder as earlier versions wrote it: no digests, these settings missing, and these with other values."""
+    config, records = folder / "config.json", folder / "records.jsonl"
+    stored = json.loads(config.read_text()) | changed
+    config.write_text(json.dumps({key: stored[key] for key in stored if key not in ("format", "digest", *missing)}))
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    records.write_text("".join(json.dumps({k: v for k, v in each.items() if k != "digest"}) + "\n" for each in lines))

@@ -31,6 +31,15 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monke
     assert os.listdir(tmp_path) == ["b.txt"]
 
 
+def test_the_content_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    done = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *paths, name=name, real=real: (done.append(name), real(*paths)))
+    atomic.write_text(tmp_path / "b.txt", "1")
+    assert done == ["fsync", "replace"]
+
+
 def test_paths_that_cannot_be_written_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="it is a folder"):

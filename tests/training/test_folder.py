@@ -1,8 +1,10 @@
 """The folder of a run: it is resumed by the same settings, and refused to others."""
 
 import json
+import os
 
 import pytest
+from holder import holder
 from toys import SPEC, Killed, killed, load, quick, same, trained, weights
 
 from segcertify import InputError
@@ -18,6 +20,16 @@ def test_a_finished_run_is_left_alone(data, tmp_path, monkeypatch):
         patch.setattr(loop, "read_pool", None)
         assert trained(data, tmp_path / "out") == path
     assert {file.name: file.stat().st_mtime_ns for file in path.parent.iterdir()} == before
+
+
+def test_a_folder_in_which_another_process_trains_is_refused(data, tmp_path):
+    with holder(tmp_path / "out") as process:
+        with pytest.raises(InputError, match=f"out is in use by process {process.pid} on"):
+            trained(data, tmp_path / "out")
+        assert os.listdir(tmp_path / "out") == [".lock"]
+        process.kill()
+    assert trained(data, tmp_path / "out").is_file()
+    assert not (tmp_path / "out" / ".lock").exists()
 
 
 @pytest.mark.parametrize("finished", [True, False])

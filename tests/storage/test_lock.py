@@ -1,0 +1,143 @@
+"""One process at a time works in a folder; what a dead one left does no harm."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from holder import holder
+
+from segcertify.errors import InputError
+from segcertify.storage import lock
+from segcertify.storage.lock import LOCK, locked
+
+
+def test_a_second_process_is_refused_with_the_holders_pid(tmp_path):
+    with holder(tmp_path) as process:
+        for _ in range(2):
+            with (
+                pytest.raises(InputError, match=rf"{tmp_path} is in use by process {process.pid} on .*: wait until it"),
+                locked(tmp_path),
+            ):
+                pytest.fail("both hold it")
+    with locked(tmp_path):
+        assert os.listdir(tmp_path) == [LOCK]
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_killed_holders_folder_is_taken_over(tmp_path):
+    with holder(tmp_path) as process:
+        process.send_signal(signal.SIGKILL)
+    assert (tmp_path / LOCK).read_text().startswith(f"{process.pid} on ")  # it could not tidy up
+    with locked(tmp_path):
+        assert (tmp_path / LOCK).read_text().startswith(f"{os.getpid()} on ")
+
+
+def test_many_processes_never_hold_it_together(tmp_path):
+    """Six processes take and release the folder for a second; each sees itself alone whenever it has it."""
+    code = """
+import os, sys, time
+from segcertify.errors import InputError
+from segcertify.storage.lock import locked
+folder, inside, times = sys.argv[1], sys.argv[1] + "/inside", 0
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    try:
+        with locked(folder):
+            os.close(os.open(inside, os.O_CREAT | os.O_EXCL))
+            os.unlink(inside)
+            times += 1
+    except InputError as error:
+        assert "is in use by process" in str(error), error
+print(times)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    times = [int(process.communicate()[0]) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 6
+    assert sum(times) > 10
+
+
+def test_a_file_that_its_holder_has_just_removed_is_no_lock(tmp_path, monkeypatch):
+    """The holder lets go between the moments when another process opens the file and locks it."""
+    real, removed = lock.fcntl.flock, []
+
+    def late(file, operation):
+        if not removed:
+            removed.append((tmp_path / LOCK).unlink())
+        real(file, operation)
+
+    monkeypatch.setattr(lock.fcntl, "flock", late)
+    with locked(tmp_path), pytest.raises(InputError, match="is in use by process"), locked(tmp_path):
+        pytest.fail("both hold it")
+
+
+def test_another_thread_is_refused(tmp_path):
+    found = []
+
+    def work():
+        try:
+            with locked(tmp_path):
+                found.append("held")
+        except InputError as error:
+            found.append(str(error))
+
+    with locked(tmp_path):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert f"in use by process {os.getpid()} on" in found[0]
+
+
+def test_a_folder_is_made_and_left_only_with_content(tmp_path):
+    def work(name, fail):
+        with locked(tmp_path / name):
+            if fail:
+                raise ValueError("failed")
+            (tmp_path / name / "file").write_text("")
+
+    with pytest.raises(ValueError, match="failed"):
+        work("failed", fail=True)
+    with pytest.raises(ValueError, match="failed"):
+        work("failed/below", fail=True)
+    work("worked", fail=False)
+    assert os.listdir(tmp_path) == ["worked"]
+    assert os.listdir(tmp_path / "worked") == ["file"]
+
+
+def test_what_dead_processes_left_half_written_is_removed(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (tmp_path / "votes").mkdir()
+    kept = [".a.tmp", ".a.x.tmp", f".a.{os.getppid()}.tmp", "a.1.tmp", "config.json"]
+    gone = [f".config.json.{dead.pid}.tmp", f"votes/.a-b.c.{dead.pid}.tmp", f".a.{os.getpid()}.tmp", f".a.{9**30}.tmp"]
+    for name in kept + gone:
+        (tmp_path / name).write_text("")
+    with locked(tmp_path):
+        assert sorted(os.listdir(tmp_path)) == sorted([*kept, "votes", LOCK])
+        assert os.listdir(tmp_path / "votes") == []
+
+
+def test_where_nothing_can_be_locked_a_warning_says_so(tmp_path, monkeypatch):
+    def refuse(file, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock.fcntl, "flock", refuse)
+    with (
+        pytest.warns(UserWarning, match=r"cannot be locked \(No locks available\): see that no other"),
+        locked(tmp_path),
+    ):
+        pass
+    monkeypatch.setattr(lock, "fcntl", None)
+    with pytest.warns(UserWarning, match=r"cannot be locked \(.* has no flock\): see that no other"), locked(tmp_path):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"), locked(tmp_path / "file" / "run"):
+        pass
