@@ -10,11 +10,13 @@ needs no torch.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.3.0"
 
+TYPE_CHECKING = False  # not from typing: `python -m segcertify` would look for it in the working folder first
 if TYPE_CHECKING:
+    from typing import Any
+
     from segcertify import attacks as attacks
     from segcertify import audit as audit
     from segcertify import data as data

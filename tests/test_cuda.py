@@ -150,7 +150,7 @@ def test_models_on_the_gpu(tmp_path):
     x, settings = an_input((3, 64, 96)), {"noise": sc.Gaussian(0.25), "n": 20, "n0": 5, "device": "cuda", "seed": 0}
     reference = sc.sample(model.cuda(), x, **settings)
     for other in (
-        load(f"pt2:{tmp_path / 'a.pt2'}").cuda(),
+        load(f"pt2:{tmp_path / 'a.pt2'}", trust_code=True).cuda(),
         MultiScale(model, [1.0]).eval(),
         with_precision(model, "bf16"),
     ):

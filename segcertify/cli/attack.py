@@ -36,6 +36,7 @@ def attack(
     restarts: opt.Restarts[int] = 1,
     copies: opt.Copies = 8,
     device: opt.Device = None,
+    trust_code: opt.TrustCode = False,
     out: opt.Out[Path | None] = None,
     json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -62,7 +63,7 @@ def attack(
     require_loss(loss)
     _require_options(image, radius, tau, steps=steps, restarts=restarts, copies=copies)
     device = opt.chosen_device(device)
-    robust, other = opt.ready_model(model, device), opt.ready_model(non_robust, device)
+    robust, other = (opt.ready_model(spec, device, trust_code=trust_code) for spec in (model, non_robust))
     read_in = read(image, robust, label=label, ignore=ignore, short_side=short_side)
     printer.note(size_note(robust, read_in.x.shape))
     out = opt.folder(out or Path("attacked") / image.stem)

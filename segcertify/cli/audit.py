@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,6 +54,7 @@ def audit(
     batch_size: opt.BatchSize = None,
     device: opt.Device = None,
     precision: opt.Precision = "fp32",
+    trust_code: opt.TrustCode = False,
     json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -71,9 +73,10 @@ def audit(
     run = claim if claim is not None and claim.is_dir() else None
     certificate = Certificate.load(claim) if claim is not None and run is None else None
     device, seed = opt.chosen_device(device), seed_of_run(seed).value
+    ready = partial(opt.ready_model, device=device, trust_code=trust_code)
     if sampler:
         noises = None if certificate is None else [certificate.noise]
-        segmenter = None if model is None else opt.ready_model(model, device, precision=precision)
+        segmenter = None if model is None else ready(model, precision=precision)
         if segmenter is not None and input is None:
             raise InputError("to compare a model's labels, give an input for it: --input FILE")
         x = None if input is None else read(input, segmenter, short_side=short_side).x
@@ -86,7 +89,7 @@ def audit(
     found: Finding | Audit
     values: dict[str, Any] = {}
     if certificate is not None and model is not None and input is not None:
-        segmenter = opt.ready_model(model, device, precision=precision)
+        segmenter = ready(model, precision=precision)
         about = read(input, segmenter, short_side=short_side)
         found = audit_certificate(
             segmenter, torch.from_numpy(about.x), certificate, preprocessing=about.preprocessing, seed=seed, **options
@@ -97,7 +100,7 @@ def audit(
         values = {"claim": certificate.claim, "tests": found.tests, "perturbed": table}
     elif run is not None and model is not None and data is not None:
         found = audit_run(
-            opt.ready_model(model, device),  # in the precision of the run
+            ready(model),  # in the precision of the run
             opt.chosen_scenes(data, every=every, limit=limit, short_side=short_side),
             run,
             setting=None if setting is None else opt.claim_of(setting),

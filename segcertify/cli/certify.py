@@ -43,6 +43,7 @@ def certify(
     batch_size: opt.BatchSize = None,
     device: opt.Device = None,
     precision: opt.Precision = "fp32",
+    trust_code: opt.TrustCode = False,
     out: opt.Out[Path | None] = None,
     json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -62,7 +63,7 @@ def certify(
     if not input.is_file():
         raise InputError(f"no file at {input}")
     device = opt.chosen_device(device)
-    segmenter = opt.ready_model(model, device, precision=precision)
+    segmenter = opt.ready_model(model, device, precision=precision, trust_code=trust_code)
     found = read(input, segmenter, label=label, ignore=ignore, short_side=short_side)
     x = torch.from_numpy(found.x)
     drawn = found.domain.noise(parse(opt.noise_on(noise, found.domain.axis))(sigma), x.shape)

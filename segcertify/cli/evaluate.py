@@ -50,6 +50,7 @@ def evaluate(
     batch_size: opt.BatchSize = None,
     device: opt.Device = None,
     precision: opt.Precision = "fp32",
+    trust_code: opt.TrustCode = False,
     votes: Annotated[
         bool, typer.Option("--votes", help="Keep every scene's votes, for audit.", rich_help_panel=opt.OUTPUT)
     ] = False,
@@ -81,7 +82,7 @@ def evaluate(
     if len(scenes):
         for claim, each in product(claims, chosen):
             printer.note(_idle_note(claim, each, alpha=alpha, N=scenes[0].target.size))
-    segmenter = opt.ready_model(model, device)
+    segmenter = opt.ready_model(model, device, trust_code=trust_code)
     printer.note(size_note(segmenter, scenes[0].x.shape) if len(scenes) else None)
     before = _finished(out)
     with resumable():

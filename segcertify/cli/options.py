@@ -48,7 +48,17 @@ Model = Annotated[
     _option(
         "--model",
         "Spec of the model: pets, camvid, parts, trained:FILE, hrnet:FILE, hf:NAME, python:module:factory, ...; "
-        "train makes a new one: lite, hrnet:w18-small-v2, pointnet2, python:module:factory, ...",
+        "train makes a new one: lite, hrnet:w18-small-v2, pointnet2, python:module:factory, ... "
+        "python:, pt2: and torchscript: run code.",
+    ),
+]
+TrustCode = Annotated[
+    bool,
+    _option(
+        "--trust-code",
+        "Load models that run code: pt2:FILE and torchscript:FILE, and python: if a recipe's file names it. They can "
+        "do what you can do on this machine. Give it only for files from people you trust.",
+        MACHINE,
     ),
 ]
 NonRobust = Annotated[T, _option("--non-robust", "Spec of a model that was trained without noise.")]
@@ -224,21 +234,25 @@ def chosen_device(device: str | None) -> str:
     return str(require_device(device or ("cuda" if torch.cuda.is_available() else "cpu")))
 
 
-def ready_model(spec: str, device: str, *, precision: str = "fp32") -> Segmenter:
+def ready_model(spec: str, device: str, *, precision: str = "fp32", trust_code: bool = False) -> Segmenter:
     """The model of a spec, on the device."""
     from torch import nn
 
     from segcertify.models import load, with_precision
 
-    import_from_here()
-    model = load(spec)
+    import_from_here(spec)
+    model = load(spec, trust_code=trust_code)
     return with_precision(model.to(device) if isinstance(model, nn.Module) else model, precision)
 
 
-def import_from_here() -> None:
-    """Let specs such as python:module:factory name modules in the current folder."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+def import_from_here(*model_specs: str) -> None:
+    """If one of the specs is python:module:factory, let it name a module in the current folder.
+
+    No other spec runs what lies there, and the folder comes last: a file of it replaces no installed package.
+    """
+    python = any(specs.parse(spec).scheme == "python" for spec in model_specs if spec)
+    if python and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
 
 
 def chosen_scenes(spec: str, *, every: int = 1, limit: int | None = None, short_side: int | None = None) -> DataSet:

@@ -151,7 +151,8 @@ def _run(
     name: str, specs: dict[str, str], data: str, heads: Sequence[str] = (), label: str = "", *, rows: Rows = None,
     seed: opt.Seed[int] = 0, every: opt.Every[int | None] = None, limit: opt.Limit = None,
     batch_size: opt.BatchSize = None, device: opt.Device = None, precision: opt.Precision = "fp32",
-    out: opt.Out[Path | None] = None, json: opt.Json = False, quiet: opt.Quiet = False,
+    trust_code: opt.TrustCode = False, out: opt.Out[Path | None] = None, json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:  # fmt: skip
     """Run a table with the models of these specs, print it, and write it and its figure."""
     from segcertify.figures.image import save_figure
@@ -163,7 +164,7 @@ def _run(
     out = opt.folder(out or Path("reproduce") / "-".join([name, *(rows or [])]))  # other rows are other evaluations
     device = opt.chosen_device(device)
     scenes, printer = partial(_scenes, data, every=every, limit=limit), Printer(json, quiet)
-    models = {each: partial(opt.ready_model, spec, device) for each, spec in specs.items()}
+    models = {each: partial(opt.ready_model, spec, device, trust_code=trust_code) for each, spec in specs.items()}
     if not table.clouds:
         models = {each: make for each, make in models.items() if each in table.models}  # not all have a non-robust one
     result = reproduce(

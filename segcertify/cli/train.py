@@ -24,6 +24,7 @@ from segcertify.cli.options import (
     Quiet,
     Seed,
     Sigma,
+    TrustCode,
     import_from_here,
     with_options,
 )
@@ -71,7 +72,7 @@ def _chosen(
     sources = {key: context.get_parameter_source(key) for key in [*settings, "model"]}
     given = {key for key, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
     if name is not None:
-        recipe, own = read_recipe(name)
+        recipe, own = read_recipe(name, trust_code=context.params["trust_code"], replaced=given)
         settings = recipe.to_plain() | {key: value for key, value in settings.items() if key in given}
         model = model if "model" in given else own or model
     if "iterations" in given and settings["epochs"]:
@@ -124,6 +125,7 @@ def train(
             rich_help_panel=MACHINE,
         ),
     ] = None,
+    trust_code: TrustCode = False,
     out: Out[Path] = Path("trained"),
     half: Half = False,
     licence: Annotated[
@@ -150,7 +152,7 @@ def train(
     intervals = Intervals(log_every, save_every, validate_every)
     scenes = mixture([load(spec) for spec in data], times or ())
     others = None if validation is None else load(validation)
-    import_from_here()
+    import_from_here(model, recipe.teacher)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
         network = new(model, classes=len(scenes.classes))
@@ -163,7 +165,8 @@ def train(
         path = train(
             network, scenes, recipe, out=out, spec=model, start="" if start is None else described(start),
             validation=others, licence=licence, half=half, device=None if device is None else require_device(device),
-            intervals=intervals, tensorboard=tensorboard, memory=memory, progress=printer.progress,
+            intervals=intervals, tensorboard=tensorboard, memory=memory, trust_code=trust_code,
+            progress=printer.progress,
         )  # fmt: skip
     if first:
         spec = with_option(model, "weights", str(path)) if model.startswith("python:") else f"trained:{path}"

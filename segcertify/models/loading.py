@@ -27,6 +27,7 @@ class Scheme:
 
     A normalisation that a user gives goes "around" the model, or "inside" (``load`` takes mean and std), or is refused
     ("fixed"). A scheme with the option ``category`` makes networks of clouds segmenters of one category's parts.
+    ``danger`` says why a file of the scheme must be trusted before it is loaded.
     """
 
     target: str  # what the target is
@@ -34,9 +35,10 @@ class Scheme:
     options: Mapping[str, Option] = field(default_factory=dict)
     others: Callable[[str], Any] | None = None  # reads options that are not listed
     normalisation: Literal["around", "inside", "fixed"] = "around"
+    danger: str = ""
 
 
-def load(spec: str) -> nn.Module:
+def load(spec: str, *, trust_code: bool = False) -> nn.Module:
     """The segmenter that a spec names, adapted and in evaluation mode, ready to certify.
 
     ======================== =================================================================
@@ -45,11 +47,12 @@ def load(spec: str) -> nn.Module:
     ``hrnet:FILE``           HRNetV2 weights; ``?width=48&classes=19`` are checked if given
     ``pointnet2:FILE``       PointNet++ weights for parts of shapes; ``?normals=true`` is checked
     ``hf:DIR-OR-ID``         Hugging Face semantic segmentation; ``?revision=`` of a hub id
-    ``torchscript:FILE``     a TorchScript program; ``?output=`` picks one of several outputs
-    ``pt2:FILE``             a ``torch.export`` program; ``?output=`` likewise
+    ``torchscript:FILE``     a TorchScript program (runs code: needs ``trust_code=True``); ``?output=``
+                             picks one of several outputs
+    ``pt2:FILE``             a ``torch.export`` program (runs code, likewise); ``?output=`` likewise
     ``onnx:FILE``            an ONNX model; ``?output=`` is its output's name
-    ``python:module:factory`` what ``factory()`` makes; further options are its arguments, but
-                             ``?weights=FILE`` puts a checkpoint's weights into its network
+    ``python:module:factory`` what ``factory()`` makes (runs code, as its name says); further options are
+                             its arguments, but ``?weights=FILE`` puts a checkpoint's weights into it
     ======================== =================================================================
 
     Every scheme takes ``?scale=0.25`` or ``?scale=multi``, which wraps the model in `MultiScale` (as does
@@ -59,6 +62,11 @@ def load(spec: str) -> nn.Module:
     """
     parsed = parse(spec)
     scheme = _scheme(parsed)
+    if scheme.danger and not trust_code:
+        raise InputError(
+            f"{parsed.scheme}:{parsed.target} is a program, and was not loaded: {scheme.danger}. If you trust whoever "
+            "made it, add --trust-code (in Python: trust_code=True)"
+        )
     options = parsed.read({**scheme.options, **_COMMON}, others=scheme.others)
     scale, base_size = options.pop("scale", None), options.pop("base_size", None)
     if base_size is not None:
@@ -127,8 +135,15 @@ _BUNDLED = Scheme("", load_bundled, _PARTS, normalisation="fixed")
 _SCHEMES = {
     "hrnet": Scheme("FILE", load_hrnet, {"width": POSITIVE, "classes": POSITIVE}, normalisation="inside"),
     "hf": Scheme("DIR-OR-ID", load_huggingface, {"revision": TEXT}, normalisation="inside"),
-    "torchscript": Scheme("FILE", load_torchscript, _OUTPUT),
-    "pt2": Scheme("FILE", load_pt2, _OUTPUT),
+    "torchscript": Scheme(
+        "FILE", load_torchscript, _OUTPUT, danger="TorchScript can read and write files while it runs (torch.from_file)"
+    ),
+    "pt2": Scheme(
+        "FILE",
+        load_pt2,
+        _OUTPUT,
+        danger="torch evaluates some of its texts as Python, and a check of them may miss some",
+    ),
     "onnx": Scheme("FILE", load_onnx, {"output": TEXT}),
     "pointnet2": Scheme("FILE", load_pointnet2, {"normals": FLAG, **_PARTS}),
     "trained": Scheme("FILE", load_trained, _PARTS, normalisation="fixed"),

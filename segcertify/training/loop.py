@@ -44,14 +44,14 @@ def train(
     model: nn.Module, data: DataSet, recipe: Recipe, *, out: str | os.PathLike[str], spec: str = "", start: str = "",
     validation: DataSet | None = None, licence: str = "not stated", half: bool = False,
     device: str | torch.device | None = None, graphed: bool | None = None, intervals: Intervals | None = None,
-    tensorboard: bool = False, memory: float | None = None, progress: bool | None = None,
+    tensorboard: bool = False, memory: float | None = None, trust_code: bool = False, progress: bool | None = None,
 ) -> Path:  # fmt: skip
     """Train a model, and write it with its card to ``out/model.safetensors``.
 
     The same call again resumes a run that was stopped, and ends with the same weights (on a CPU); a finished run is
     left as it is. All randomness of step j depends on (seed, j) alone, and the global seeds stay as they were.
     ``spec`` and ``start`` say, for the card, what the model was made from and which weights it began with. A recipe's
-    teacher is loaded from its spec, and the run belongs to its weights.
+    teacher is loaded from its spec, with ``trust_code`` as in `models.load`, and the run belongs to its weights.
     ``half`` writes the weights in half precision. ``graphed`` replays steps as a CUDA graph; by default that is
     done on a single GPU, unless the model has ``graphable = False``. A data set of more than ``memory`` GB is streamed
     from disk, with the same result (on a CPU bit by bit); by default one that takes more than half of what is free.
@@ -61,7 +61,7 @@ def train(
     memory = None if memory is None else require_memory(memory)
     settings = {"model": spec, "start": start, "data": data.name, "scenes": len(data), **recipe.to_plain()}
     settings |= {"validation": "" if validation is None else validation.name, "licence": licence, "half": half}
-    teacher, taught_by = load_teacher(recipe.teacher) if recipe.teacher else (None, "")
+    teacher, taught_by = load_teacher(recipe.teacher, trust_code=trust_code) if recipe.teacher else (None, "")
     settings |= {"teacher": taught_by}
     if tensorboard:
         require_tensorboard()

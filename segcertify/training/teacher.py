@@ -10,9 +10,9 @@ from segcertify.sampling.identity import identity
 from segcertify.training.fit import require_logits
 
 
-def load_teacher(spec: str) -> tuple[nn.Module, str]:
+def load_teacher(spec: str, *, trust_code: bool = False) -> tuple[nn.Module, str]:
     """The model of a spec, fixed and in evaluation mode, and its name with a digest of its weights."""
-    model = load(spec)
+    model = load(spec, trust_code=trust_code)
     card = card_of(model)
     if isinstance(model, PartSegmenter):
         model = model.model  # batches of training hold each cloud's category

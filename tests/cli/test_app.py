@@ -1,11 +1,13 @@
 """The commands and their options as a whole: one convention."""
 
+import os
 import runpy
 import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import segcertify as sc
@@ -79,6 +81,57 @@ def test_scripts_are_served(name):
 )
 def test_did_you_mean(segcertify, arguments, meant):
     assert meant in segcertify(*arguments, code=2).err
+
+
+def test_every_command_with_a_model_asks_for_trust():
+    named = {name: {option.name for option in options(command)} for name, command in COMMANDS.items()}
+    takes_models = {name for name, found in named.items() if found & {"--model", "--named-model", "--non-robust"}}
+    assert len(takes_models) >= 12
+    assert {name for name, found in named.items() if "--trust-code" in found} == takes_models
+
+
+EVIL = (
+    "onnxruntime", "transformers", "safetensors", "torch", "numpy", "scipy", "typer", "click", "rich",
+    "matplotlib", "PIL", "huggingface_hub", "sympy", "typing", "enum", "shlex", "difflib", "tomllib", "hashlib",
+    "zipfile", "inspect", "dataclasses", "json",
+)  # fmt: skip
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """A working folder in which files have the names of packages, and leave a mark if they run."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    for name in EVIL:
+        (folder / f"{name}.py").write_text("import os\nos.mkdir(__file__ + '.ran')\n")
+    (folder / "mine.py").write_text("import torch\ndef make():\n    return torch.nn.Conv2d(3, 2, 1)\n")
+    (folder / "junk.onnx").write_bytes(b"junk")
+    np.save(folder / "x.npy", np.zeros((3, 4, 4), np.float32))
+    return folder
+
+
+@pytest.mark.parametrize("by", ["python -m", "script"])
+@pytest.mark.parametrize(
+    ("model", "code"), [("onnx:junk.onnx", 2), ("hf:.", 2), ("python:mine:make", 0)], ids=["onnx", "hf", "python"]
+)
+def test_packages_come_from_no_working_folder(hostile, by, model, code):
+    """Only ``python:`` looks there, after all packages. A script is what pip installs: its own folder comes first."""
+    script = hostile.parent / "bin" / "segcertify"
+    script.parent.mkdir()
+    script.write_text("import sys\nfrom segcertify.cli import main\nsys.exit(main())\n")
+    start = ["-m", "segcertify"] if by == "python -m" else [str(script)]
+    command = [*start, "certify", "x.npy", "--model", model, "--sigma", "1", "--device", "cpu"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    done = subprocess.run(
+        [sys.executable, *command],
+        check=False,
+        cwd=hostile,
+        env=environment | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert not list(hostile.glob("*.ran")), done.stderr
+    assert done.returncode == code, done.stderr
 
 
 def test_the_page_of_options_is_current():

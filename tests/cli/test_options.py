@@ -1,10 +1,16 @@
 """Settings: how claims are written."""
 
+import json
+import os
+import sys
+
+import numpy as np
 import pytest
 import typer
+from exploits import MARK, an_expression, changed, exported
 
 import segcertify as sc
-from segcertify.cli.options import claim_of, claims_of, seed_number
+from segcertify.cli.options import claim_of, claims_of, import_from_here, seed_number
 from segcertify.records import Setting
 
 CLAIM = Setting(0.25, 100, 0.75)
@@ -54,3 +60,54 @@ def test_seeds_are_decimal_or_hexadecimal():
 def test_bad_seeds(text):
     with pytest.raises(typer.BadParameter, match="a seed is a whole number from 0 on"):
         seed_number(text)
+
+
+def test_the_working_folder_is_for_python_models_and_last(folder):
+    before = list(sys.path)
+    import_from_here("pets", "onnx:a.onnx", "hf:transformers", "trained:python:a", "")
+    assert sys.path == before
+    import_from_here("pets", "python:mine:make")
+    assert sys.path == [*before, str(folder)]
+
+
+SPEC = ["--model", "pt2:bad.pt2"]
+DATA = ["--data", "shapes:?count=1"]
+COMMANDS = [
+    ["certify", "x.npy", "--sigma", "1", *SPEC], ["evaluate", "--sigma", "1", *DATA, *SPEC],
+    ["audit", "--sampler", "--input", "x.npy", *SPEC], ["attack", "x.png", "--non-robust", "pets", *SPEC],
+    ["attack", "x.png", "--model", "pets", "--non-robust", "pt2:bad.pt2"], ["reproduce", "table1", *DATA, *SPEC],
+    ["reproduce", "table2", *DATA, "--named-model", "0.25=pt2:bad.pt2"],
+    ["train", "--objective", "distillation", "--teacher", "pt2:bad.pt2", "--model", "pointnet2", *DATA],
+]  # fmt: skip
+
+
+@pytest.fixture
+def exploit(folder):
+    """An archive in the working folder that makes another folder when torch loads it, beside a good one."""
+    np.save("x.npy", np.zeros((3, 8, 8), np.float32))
+    return changed(exported(folder), "models/model.json", an_expression)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command[:2]))
+def test_an_exploit_is_refused_with_and_without_trust(segcertify, exploit, command):
+    """Others are in tests/models/formats/test_pt2_archive.py."""
+    command = [*command, "--seed", "0", "--device", "cpu"]
+    assert "pt2:bad.pt2 is a program, and was not loaded" in segcertify(*command, code=2).text
+    assert "bad.pt2 is refused: its expr_str is" in segcertify(*command, "--trust-code", code=2).text
+    assert not os.path.exists(MARK)
+
+
+def test_a_trusted_program_is_loaded(segcertify, exploit):
+    command = ["certify", "x.npy", "--sigma", "1", "--seed", "0", "--device", "cpu", "--model", "pt2:good.pt2"]
+    assert "add --trust-code" in segcertify(*command, code=2).text
+    segcertify(*command, "--trust-code")
+
+
+@pytest.mark.parametrize(
+    "recorded", [{"objective": "distillation", "teacher": "pt2:bad.pt2"}, {"model": "python:evil:make"}]
+)
+def test_a_recipe_that_names_code_is_refused_without_trust(segcertify, exploit, recorded):
+    exploit.with_name("evil.py").write_text(f"import os\nos.mkdir('{MARK}')\n")
+    exploit.with_name("a.json").write_text(json.dumps(recorded))
+    assert "a.json names code to run" in segcertify("train", "--recipe", "a.json", *DATA, code=2).text
+    assert not os.path.exists(MARK)

@@ -79,8 +79,6 @@ def test_common_options(same_votes):
         ("hrnet:gone.pth", r"no checkpoint at gone\.pth"),
         ("hrnet:gone.pth?width=wide", "width cannot be 'wide' in 'hrnet:gone.pth.width=wide': write width=NUMBER"),
         ("hrnet:gone.pth?std=1,1,1", "needs both mean and std"),
-        ("torchscript:gone.pt", r"no file at gone\.pt"),
-        ("pt2:gone.pt2", r"no file at gone\.pt2"),
         ("onnx:gone.onnx", r"no file at gone\.onnx"),
         ("trained:", "'trained:' names no model: write trained:FILE"),
         ("trained:gone.safetensors", r"no model file at gone\.safetensors"),
@@ -89,6 +87,19 @@ def test_common_options(same_votes):
 def test_bad_specs(spec, message):
     with pytest.raises(InputError, match=message):
         models.load(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [("torchscript:gone.pt", "can read and write files while it runs"), ("pt2:gone.pt2?output=1", "texts as Python")],
+)
+def test_programs_need_trust(spec, reason):
+    with pytest.raises(
+        InputError, match=rf"is a program, and was not loaded: .*{reason}.*add --trust-code .*trust_code=True"
+    ):
+        models.load(spec)
+    with pytest.raises(InputError, match=r"no file at gone\.pt"):
+        models.load(spec, trust_code=True)
 
 
 def test_an_option_that_a_scheme_does_not_take(tmp_path):

@@ -205,7 +205,7 @@ def test_heat_kernel_limits():
         (lambda: AxisRotation(1, (0, 0, 0)), "not all 0"),
         (lambda: AxisRotation(1, None), "axis must be 'x', 'y', 'z' or three numbers"),
         (lambda: Gaussian(1, channels=3), "channels must be a sequence"),
-        (lambda: Gaussian(1, channels=(0,), axis=-17), "axis must be an integer of at least -16"),
+        (lambda: Gaussian(1, channels=(0,), axis=-17), "axis must be an integer not less than -16"),
         (lambda: Rotation(1e-5), r"sigma in \[0.001, 10\]"),
         (lambda: Rotation(1).check((3, 4, 5)), "shape \\(points, columns\\)"),
         (lambda: Rotation(1, vectors=3).check((9, 6)), "needs 9 columns"),

@@ -60,7 +60,7 @@ def test_pointnet2_on_shapenet_is_that_of_its_public_script():
 def test_a_runs_recipe_is_read(tmp_path):
     recipe = quick(sigma=(0.1, 0.5), class_weights=(1.0, 2.0, 3.0), epochs=2)
     path = trained(load(tmp_path / "toys"), tmp_path / "out", recipe, small())
-    found, model = read_recipe(path.with_name("recipe.json"))
+    found, model = read_recipe(path.with_name("recipe.json"), trust_code=True)
     assert found == recipe.for_data(scenes=6, classes=3)
     assert model == "python:toys:small"
 
@@ -68,6 +68,18 @@ def test_a_runs_recipe_is_read(tmp_path):
 def test_what_a_file_leaves_out_has_its_default(tmp_path):
     (tmp_path / "mine.json").write_text(json.dumps({"lr": 0.5}))
     assert read_recipe(tmp_path / "mine.json") == (Recipe(lr=0.5), "")
+
+
+@pytest.mark.parametrize("key", ["model", "teacher"])
+@pytest.mark.parametrize("spec", ["python:evil:make", "pt2:evil.pt2", "torchscript:evil.pt?output=1"])
+def test_a_file_that_names_code_needs_trust(tmp_path, key, spec):
+    values = {key: spec} | ({"objective": "distillation"} if key == "teacher" else {})
+    (tmp_path / "mine.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match=rf"mine.json names code to run \({key} '.*add --trust-code"):
+        read_recipe(tmp_path / "mine.json")
+    for trusted in ({"trust_code": True}, {"replaced": [key]}):
+        recipe, model = read_recipe(tmp_path / "mine.json", **trusted)
+        assert spec in (recipe.teacher, model)
 
 
 def test_unknown_names_get_a_suggestion():

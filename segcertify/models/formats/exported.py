@@ -1,7 +1,8 @@
 """Programs saved by PyTorch: TorchScript files and ``torch.export`` archives (.pt2).
 
-Both are programs, not only weights: load those that you trust, as with ``python:``. An archive that carries compiled
-libraries or pickled objects is refused, and its weights load with ``weights_only=True``.
+Both are programs, not only weights: load those that you trust, as with ``python:``. TorchScript may read and write
+files while it runs (``torch.from_file``), and nothing here prevents that. Of an archive every part and every text is
+checked before torch evaluates it (`pt2_archive`), and its weights load with ``weights_only=True``.
 """
 
 from __future__ import annotations
@@ -20,11 +21,9 @@ from torch import Tensor, nn
 from torch.export.passes import move_to_device_pass
 
 from segcertify.errors import InputError
+from segcertify.models.formats.pt2_archive import checked_archive
 from segcertify.models.formats.weights import FilePath, first_line
 from segcertify.models.wrappers.adapters import Adapted, adapt
-
-EXECUTABLE = ("aotinductor/", "constants/custom_obj_", "constants/opaque_obj_")
-"""Parts of an archive that hold compiled libraries or pickled objects."""
 
 
 def load_torchscript(path: FilePath, *, output: int | str | None = None) -> Adapted:
@@ -44,13 +43,10 @@ def load_pt2(path: FilePath, *, output: int | str | None = None) -> ExportedProg
     file = require_file(path, "a .pt2 archive, as torch.export.save writes it")
     if not zipfile.is_zipfile(file):
         raise InputError(f"cannot read {file} as a .pt2 archive: damaged, cut short, or another format?")
-    with zipfile.ZipFile(file) as archive:
-        carried = next((name for name in archive.namelist() for part in EXECUTABLE if part in name), None)
-    if carried:
-        raise InputError(f"{file} holds compiled code or pickled objects ({carried}), never loaded: export anew")
     try:
-        with _weights_only(), file.open("rb") as stream:
-            program = torch.export.load(stream)
+        checked = checked_archive(file)
+        with _weights_only():
+            program = torch.export.load(checked)
         return ExportedProgram(program, output=output).eval()
     except InputError:
         raise

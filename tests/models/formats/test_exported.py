@@ -44,7 +44,7 @@ def script(model, file):
 
 def test_torchscript(network, tmp_path, same_votes):
     file = script(network, tmp_path / "a.pt")
-    model = models.load(f"torchscript:{file}")
+    model = models.load(f"torchscript:{file}", trust_code=True)
     assert same_votes(model, network)
     assert len(list(model.parameters())) == len(list(network.parameters()))
 
@@ -61,9 +61,9 @@ class Pair(nn.Module):
 
 def test_a_chosen_output(network, tmp_path, same_votes):
     program = script(Pair(network).eval(), tmp_path / "a.pt")
-    assert same_votes(models.load(f"torchscript:{program}?output=-1"), network)
+    assert same_votes(models.load(f"torchscript:{program}?output=-1", trust_code=True), network)
     archive = export(Pair(network).eval(), tmp_path / "a.pt2", 1)
-    assert same_votes(models.load(f"pt2:{archive}?output=1"), network)
+    assert same_votes(models.load(f"pt2:{archive}?output=1", trust_code=True), network)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_chosen_output(network, tmp_path, same_votes):
     ids=["batch of 1", "batch of 3", "at most 3", "any"],
 )
 def test_pt2(network, tmp_path, same_votes, batch, dynamic):
-    model = models.load(f"pt2:{export(network, tmp_path / 'a.pt2', batch, dynamic)}")
+    model = models.load(f"pt2:{export(network, tmp_path / 'a.pt2', batch, dynamic)}", trust_code=True)
     assert same_votes(model, network)
     for size in (1, 2, 7):
         assert model(torch.rand(size, *SIZE)).shape == (size, 5, 8, 12)
@@ -82,14 +82,14 @@ def test_pt2(network, tmp_path, same_votes, batch, dynamic):
 
 def test_normalisation_and_scale_options(network, tmp_path, same_votes, image):
     file = script(network, tmp_path / "a.pt")
-    model = models.load(f"torchscript:{file}?mean=0.5,0.5,0.5&std=0.25,0.25,0.25")
+    model = models.load(f"torchscript:{file}?mean=0.5,0.5,0.5&std=0.25,0.25,0.25", trust_code=True)
     assert same_votes(model, lambda batch: network((batch - 0.5) / 0.25))
-    scaled = models.load(f"torchscript:{file}?scale=0.5")
+    scaled = models.load(f"torchscript:{file}?scale=0.5", trust_code=True)
     assert same_votes(scaled, models.MultiScale(network, (0.5,)))
 
 
 def test_another_image_size_is_refused(network, tmp_path):
-    model = models.load(f"pt2:{export(network, tmp_path / 'a.pt2', 1)}")
+    model = models.load(f"pt2:{export(network, tmp_path / 'a.pt2', 1)}", trust_code=True)
     with pytest.raises(InputError, match=r"exported for inputs of shape \(3, 16, 24\), but x has shape \(3, 8, 8\)"):
         model(torch.rand(1, 3, 8, 8))
 
@@ -97,7 +97,7 @@ def test_another_image_size_is_refused(network, tmp_path):
 def test_a_program_exported_in_training_mode_is_refused(network, tmp_path):
     file = export(network.train(), tmp_path / "a.pt2", 2)
     with pytest.raises(InputError, match=r"exported in training mode \(aten\..*\): call model.eval\(\)"):
-        models.load(f"pt2:{file}")
+        models.load(f"pt2:{file}", trust_code=True)
 
 
 class Two(nn.Module):
@@ -109,7 +109,7 @@ def test_a_program_of_two_inputs_is_refused(tmp_path):
     program = quietly(lambda: torch.export.export(Two(), (torch.rand(1, *SIZE), torch.rand(1, *SIZE))))
     quietly(lambda: torch.export.save(program, tmp_path / "a.pt2"))
     with pytest.raises(InputError, match="must take one input, the batch, but this takes 2"):
-        models.load(f"pt2:{tmp_path / 'a.pt2'}")
+        models.load(f"pt2:{tmp_path / 'a.pt2'}", trust_code=True)
 
 
 def replaced(source, target, part, content):
@@ -128,7 +128,7 @@ def test_pickled_code_in_an_archive_is_not_run(network, tmp_path):
     assert replaced(file, tmp_path / "b.pt2", "sample_inputs", attack)
     before = os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD")
     with pytest.raises(InputError, match=r"cannot read .*b.pt2 as a .pt2 archive"):
-        models.load(f"pt2:{tmp_path / 'b.pt2'}")
+        models.load(f"pt2:{tmp_path / 'b.pt2'}", trust_code=True)
     assert not made.exists()
     assert os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD") == before
     for name in ("constants/opaque_obj_0", "constants/custom_obj_0", "aotinductor/model/a.so"):
@@ -136,27 +136,27 @@ def test_pickled_code_in_an_archive_is_not_run(network, tmp_path):
         with zipfile.ZipFile(tmp_path / "c.pt2", "a") as archive:
             archive.writestr(f"a/data/{name}", attack)
         with pytest.raises(InputError, match=f"compiled code or pickled objects.*{name}"):
-            models.load(f"pt2:{tmp_path / 'c.pt2'}")
+            models.load(f"pt2:{tmp_path / 'c.pt2'}", trust_code=True)
     assert not made.exists()
 
 
 @pytest.mark.parametrize("scheme", ["torchscript", "pt2"])
 def test_bad_files(network, tmp_path, scheme):
     with pytest.raises(InputError, match=r"no file at .*gone: expected a"):
-        models.load(f"{scheme}:{tmp_path / 'gone'}")
+        models.load(f"{scheme}:{tmp_path / 'gone'}", trust_code=True)
     file = script(network, tmp_path / "a.bin") if scheme == "torchscript" else export(network, tmp_path / "a.pt2", 1)
     content = file.read_bytes()
     for damaged in (b"", b"nonsense", content[: len(content) // 2]):
         file.write_bytes(damaged)
         with pytest.raises(InputError, match=r"cannot read .*a.* as"):
-            models.load(f"{scheme}:{file}")
+            models.load(f"{scheme}:{file}", trust_code=True)
 
 
 def test_a_state_dict_is_no_program(network, tmp_path):
     torch.save(network.state_dict(), tmp_path / "a.pt")
     for scheme in ("torchscript", "pt2"):
         with pytest.raises(InputError, match="cannot read"):
-            models.load(f"{scheme}:{tmp_path / 'a.pt'}")
+            models.load(f"{scheme}:{tmp_path / 'a.pt'}", trust_code=True)
 
 
 @pytest.mark.parametrize(

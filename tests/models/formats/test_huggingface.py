@@ -81,7 +81,9 @@ def test_segformer_as_torchscript(segformer, tmp_path, same_votes):
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(segformer, torch.rand(1, 3, 64, 96), strict=False)
         torch.jit.save(traced, tmp_path / "a.pt")
-    model = models.load(f"torchscript:{tmp_path / 'a.pt'}?mean=0.485,0.456,0.406&std=0.229,0.224,0.225")
+    model = models.load(
+        f"torchscript:{tmp_path / 'a.pt'}?mean=0.485,0.456,0.406&std=0.229,0.224,0.225", trust_code=True
+    )
     assert same_votes(model, called_directly(segformer))
 
 
