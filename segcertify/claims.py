@@ -90,10 +90,11 @@ class Claim:
         if self.guarantee == K_FWER:
             return f"{sure}of {certified} all but at most {self.k - 1:,} {kept}"
         if self.guarantee == "fdr":
-            condition = " if components are independent or positively dependent (PRDS)"
+            condition = " if the components' tests are independent or positively dependent (PRDS)"
             return (
-                f"No robustness certificate: of {certified}, the expected proportion whose label may change under "
-                f"some {threat} is at most {exact(self.alpha)}{condition if self.correction == 'bh' else ''}."
+                f"No robustness certificate of {certified}: over the noise draws, the expected proportion of labels "
+                f"that may change under some {threat} is at most {exact(self.alpha)}"
+                f"{condition if self.correction == 'bh' else ''}."
             )
         return f"Of {certified}, those that {self.correction!r} guarantees at level {exact(self.alpha)} {kept}"
 

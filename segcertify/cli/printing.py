@@ -127,7 +127,7 @@ def seed_fact(found: Certificate | Votes) -> str:
     """A seed, and who chose it."""
     if found.seed is None:
         return "none: counted elsewhere"
-    return f"{seed_text(found.seed)} ({'given' if found.seed_given else 'drawn anew'})"
+    return f"{seed_text(found.seed)} ({'given' if found.seed_given else 'from the operating system'})"
 
 
 def certificate_values(certificate: Certificate) -> dict[str, Any]:

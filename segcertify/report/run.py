@@ -54,10 +54,11 @@ class Run:
         """What is claimed of the labels of a sigma and a correction."""
         noise, alpha, k = self._noise_of(sigma), self.configuration["alpha"], self.configuration["k"]
         unknown = not self.configuration.get("noises") and isinstance(noise, Gaussian) and noise.channels is None
+        before = "the seed was chosen" if self.configuration["seed_given"] else "the run began"  # its folder shows it
         remarks = (
             UNKNOWN_CHANNELS if unknown else "",
             in_words(self.configuration["preprocessing"]),
-            seed_assumption(self.configuration["seed_given"], what="scenes and model"),
+            seed_assumption(True, what="scenes and model", before=before),
         )
         return Claim.named(correction, alpha, noise, k=k, remarks=" ".join(filter(None, remarks)))
 

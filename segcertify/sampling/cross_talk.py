@@ -24,7 +24,11 @@ Entries of which a share w is common to the batch change by w / sqrt(2) and have
 bound the variance of a count of 100 draws has grown by a fifth, beside what rounding hides.
 """
 ROUNDING = 2.0**-8
-"""A change of logits that is no more than rounding, as a share of their class's range: a bit of bfloat16."""
+"""A change of logits that is no more than rounding, as a share of their class's range: a bit of bfloat16.
+
+Measured on an H200 at sigma 0.01 to 0.25: what is beyond it, in the bundled networks in float32, bfloat16 and float16,
+is at most 0.005 of what noise changes.
+"""
 TIES = 0.002
 """A change of labels that is no more than rounding, as a share of all labels."""
 

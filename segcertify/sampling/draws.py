@@ -14,7 +14,7 @@ from torch import nn
 
 from segcertify.arrays import Array
 from segcertify.errors import InputError
-from segcertify.noise import Noise
+from segcertify.noise import Noise, described
 from segcertify.progress import Advance
 from segcertify.sampling.batch_size import halve_until_it_fits
 from segcertify.sampling.cross_talk import Answers, changes, chosen_entries
@@ -99,7 +99,7 @@ class Draws:
     def describe(self) -> dict[str, Any]:
         """The draws in plain values: a checkpoint of other draws differs in some."""
         return {
-            "noise": repr(self.noise), "seed": self.seed, "input_id": self.input_id, "input": input_digest(self.x),
+            "noise": described(self.noise), "seed": self.seed, "input_id": self.input_id, "input": input_digest(self.x),
             "device": self.x.device.type,
         }  # fmt: skip
 

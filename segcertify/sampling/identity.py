@@ -20,8 +20,8 @@ def identity(model: object) -> dict[str, Any]:
     ``weights`` is a digest of all parameters and buffers (also those that no file holds), ``classes`` the names of the
     modules' classes. A module that has more than weights says so in a method ``identity(self) -> dict`` of plain
     values, as our wrappers do: ``settings`` holds these and the class by the module's path. A wrapper that changes no
-    label returns None and is left out. Of other modules that print settings (``extra_repr``), ``settings`` holds the
-    plain attributes, unless they are torch's. A plain function says nothing.
+    label returns None and is left out. Of other modules ``settings`` holds the plain attributes, unless they are
+    torch's. A plain function says nothing.
     """
     modules = dict(model.named_modules()) if isinstance(model, nn.Module) else {"": model}
     settings = {path: _settings(module) for path, module in modules.items()}
@@ -80,8 +80,16 @@ def weights_digest(model: object) -> str:
     return digest.hexdigest()[:16] if tensors else ""
 
 
+def weights_state(model: object) -> tuple[tuple[int, int], ...]:
+    """Where a network's parameters and buffers are in memory, and how often each was changed: quick to compare."""
+    if not isinstance(model, nn.Module):
+        return ()
+    tensors = (*model.parameters(), *model.buffers())
+    return tuple((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors)
+
+
 def _settings(module: object) -> dict[str, Any] | None:
-    """What a module says of itself, else its plain attributes if it prints settings; None if it has neither.
+    """What a module says of itself, else its plain attributes; None if it has neither.
 
     Empty if the module says that it changes nothing.
     """
@@ -89,8 +97,9 @@ def _settings(module: object) -> dict[str, Any] | None:
     describe = getattr(type(module), "identity", None)  # of the class: a submodule of that name is no method
     if not callable(describe):
         prints = getattr(type(module), "extra_repr", nn.Module.extra_repr) is not nn.Module.extra_repr
-        if not prints or type(module).__module__.startswith("torch."):
-            return None
+        home = type(module).__module__.partition(".")[0]
+        if not isinstance(module, nn.Module) or home == "torch" or (home == "segcertify" and not prints):
+            return None  # the networks here are known by their classes and weights
         common = vars(nn.Module())
         own = {key: each for key, each in vars(module).items() if key not in common and _plain(each)}
         return name | own if own else None

@@ -4,7 +4,8 @@ A segmenter is any callable from a float batch (B, *x.shape) to logits
 (B, classes, *components) or integer labels (B, *components). Logits of images
 and volumes may be coarser than the input: they are upsampled. A model that is
 itself random declares ``random = True`` and is called as
-``model(batch, seeds=[...])``, one integer per draw.
+``model(batch, seeds=[...])``, one integer per draw. Equal entries (of random
+models, with equal seeds) must get equal answers, wherever in a batch they stand.
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,6 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, recorded_seed
 from segcertify.sampling.counting import agreement, class_counts, last, two_passes
 from segcertify.sampling.draws import Draws, Input, require_device, require_input, working_device
-from segcertify.sampling.identity import identity, identity_with_answers
+from segcertify.sampling.identity import identity, identity_with_answers, weights_state
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter, require_ready
@@ -40,8 +39,8 @@ class Smooth:
     every component that is not ABSTAIN and every perturbation within ``radius``,
     the smoothed arg-max keeps the label: its probability stays above 1/2.
 
-    The model is probed once for each shape, precision and device of its inputs.
-    After a change of its weights make a new `Smooth`.
+    The model is probed once for each shape, precision and device of its inputs,
+    and again after a change of its weights.
 
     Parameters
     ----------
@@ -82,6 +81,8 @@ class Smooth:
         self._seed = as_seed(seed)
         self.batch_size = None if batch_size is None else require_integer("batch_size", batch_size)
         self.device = None if device is None else require_device(device)
+        self._described: dict[str, Any] = {}
+        self._weights: object = None
         self._probes: dict[tuple[torch.Size, torch.dtype, torch.device], Probe] = {}
 
     def __repr__(self) -> str:
@@ -101,6 +102,9 @@ class Smooth:
         x = require_input(x, working_device(self.device, self.model, x))
         require_ready(self.model, x.device)
         self.noise.check(tuple(x.shape))
+        if self._weights != (now := weights_state(self.model)):
+            self._weights, self._described = now, identity(self.model)
+            self._probes.clear()
         kind = x.shape, x.dtype, x.device
         if kind not in self._probes:
             self._probes[kind] = probe(self.model, self.noise, x, self.batch_size)
@@ -109,10 +113,6 @@ class Smooth:
             self.model, self.noise, x, self._probes[kind], seed=seed.value, seed_given=seed.given,
             input_id=str(input_id),
         )  # fmt: skip
-
-    @cached_property
-    def _described(self) -> dict[str, Any]:
-        return identity(self.model)
 
     def identity(self, draws: Draws) -> dict[str, Any]:
         """The model in plain values, as votes keep it (`segcertify.sampling.identity`); ``draws`` are any of its."""
@@ -227,19 +227,21 @@ class Smooth:
     ) -> Seed | None:
         """The seed of a file of votes, if these are what would be sampled now; None if there are none, or others.
 
-        Another model must not get it: it could have been made after the seed was known.
+        Another model must not get it: it could have been made after the seed was known. A function without weights is
+        known by a few answers alone, so that for it the seed counts as given.
         """
         if path is None or not os.path.isfile(path):
             return None
         try:
             votes = Votes.load(path)
             now = draws.record(votes.candidate, votes.agree, n=votes.n, n0=n0)
-            votes.require_same_run(replace(now, seed=votes.seed, mask=mask, model=self.identity(draws)))
+            model = self.identity(draws)
+            votes.require_same_run(replace(now, seed=votes.seed, mask=mask, model=model))
         except InputError:
             return None
         if votes.seed is None or not votes.model or votes.draws != ((0, n),):
             return None
-        return Seed(votes.seed, votes.seed_given)
+        return Seed(votes.seed, votes.seed_given or not model["weights"])
 
     def predict(
         self,

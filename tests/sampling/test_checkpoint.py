@@ -49,14 +49,14 @@ class Dice:
 
 def test_a_random_model_resumes_and_merges_and_another_does_not(tmp_path):
     """Equal seeds, equal answers: its fingerprint is the same each time."""
-    path, x = tmp_path / "resume.safetensors", image()
-    first = sc.sample(Dice(), x, **SETTINGS, checkpoint=path)
-    assert same(first, sc.sample(Dice(), x, **SETTINGS, checkpoint=path))
-    more = sc.sample(Dice(), x, **SETTINGS, first=60)
+    path, x, settings = tmp_path / "resume.safetensors", image(), SETTINGS | {"seed": 0}
+    first = sc.sample(Dice(), x, **settings, checkpoint=path)
+    assert same(first, sc.sample(Dice(), x, **settings, checkpoint=path))
+    more = sc.sample(Dice(), x, **settings, first=60)
     assert first.fingerprint == more.fingerprint
     assert first.merge(more).n == 120
     with pytest.raises(sc.InputError, match="was written with another model"):
-        sc.sample(Dice(0.0), x, **SETTINGS, checkpoint=path)
+        sc.sample(Dice(0.0), x, **settings, checkpoint=path)
 
 
 def test_another_model_is_refused(tmp_path):
@@ -185,3 +185,17 @@ def test_rounding_is_no_other_model(tmp_path):
     assert not same(sc.sample(logits(3e-4), x, **SETTINGS), first)  # rounding moves some labels
     with pytest.raises(sc.InputError, match="was written with another model"):
         sc.sample(logits(0.03), x, **SETTINGS, checkpoint=path)
+
+
+def test_a_checkpoint_of_a_noise_that_is_merely_called_gaussian_is_refused(tmp_path):
+    """It would draw less noise than its name says, and pass its counts on to a proven one."""
+
+    class Gaussian(sc.Gaussian):
+        def draw(self, x, streams):
+            return x + (super().draw(x, streams) - x) / 50
+
+    path = tmp_path / "resume.safetensors"
+    settings = SETTINGS | {"checkpoint": path}
+    sc.sample(stripes, image(), **settings | {"noise": Gaussian(NOISE.sigma)})
+    with pytest.raises(sc.InputError, match=r"its noise is '.*\.Gaussian\(sigma="):
+        sc.sample(stripes, image(), **settings)

@@ -182,7 +182,7 @@ def test_a_model_that_uses_its_memory_again_passes():
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("sigma", [0.25, 0.02])
 def test_honest_networks_pass(precision, sigma):
-    """The bundled `lite` network. (Measured on an H200: at most 0.003 of a class's range of logits by rounding.)"""
+    """The bundled `lite` network."""
     model = with_precision(sc.models.load("pets"), precision)
     x = torch.nn.functional.interpolate(image(shape=(1, 3, 4, 4)), (64, 64), mode="bicubic")[0]
     assert sc.sample(model, x, noise=sc.Gaussian(sigma), n=16, n0=3, seed=0).N == 64 * 64

@@ -111,15 +111,22 @@ def test_every_short_form_draws_and_records_its_seed(tmp_path):
 def test_asking_again_is_no_other_roll_of_the_dice(tmp_path):
     """With the votes of the same claim at hand, their seed is taken again; of another, a new one is drawn."""
     path = tmp_path / "votes"
-    first = sc.certify(stripes, image(), sigma=0.25, n=60, save_votes=path)
+    network = Conv().eval()
+    first = sc.certify(network, image(), sigma=0.25, n=60, save_votes=path)
     content = path.read_bytes()
-    again = sc.certify(stripes, image(), sigma=0.25, n=60, save_votes=path)
+    again = sc.certify(network, image(), sigma=0.25, n=60, save_votes=path)
     assert (again.seed, again.seed_given) == (first.seed, False)
     assert path.read_bytes() == content
-    lower = sc.certify(stripes, image(), sigma=0.25, n=60, tau=0.6, save_votes=path)  # of the same votes
+    lower = sc.certify(network, image(), sigma=0.25, n=60, tau=0.6, save_votes=path)  # of the same votes
     assert lower.seed == first.seed
-    named = sc.certify(stripes, image(), sigma=0.25, n=60, seed=first.seed, save_votes=path)
+    named = sc.certify(network, image(), sigma=0.25, n=60, seed=first.seed, save_votes=path)
     assert not named.seed_given  # it is the recorded one, which was drawn after input and model
+    path.unlink()
+    first = sc.certify(stripes, image(), sigma=0.25, n=60, save_votes=path)
+    again = sc.certify(stripes, image(), sigma=0.25, n=60, save_votes=path)
+    assert (again.seed, again.seed_given) == (first.seed, True)  # a function is known by a few answers alone
+    sc.certify(stripes, image(), sigma=0.25, n=60, save_votes=path, seed=first.seed)
+    content = path.read_bytes()
 
     def other(batch):
         return stripes(batch) + 1
@@ -158,3 +165,19 @@ def test_a_network_that_changed_where_the_probe_does_not_look_gets_a_new_seed(tm
     first = certified(0.0)
     assert certified(0.0).seed == first.seed
     assert certified(1.0).seed != first.seed
+
+
+@pytest.mark.fresh_seed
+def test_one_smoothed_model_notices_other_weights_and_attributes(tmp_path):
+    """The seed, the probe and the identity belong to the weights as they are, also after a change in place."""
+    network = Conv().eval()
+    smooth = sc.Smooth(network, sigma=0.25)
+    first, again = (smooth.certify(image(), n=60, save_votes=tmp_path / "votes") for _ in range(2))
+    assert again.seed == first.seed
+    with torch.no_grad():
+        next(network.parameters()).mul_(-1)
+    other = smooth.certify(image(), n=60, save_votes=tmp_path / "votes")
+    assert other.seed != first.seed
+    assert other.model["weights"] != first.model["weights"]
+    network.knows = 3
+    assert sc.Smooth(network, sigma=0.25).certify(image(), n=60, save_votes=tmp_path / "votes").seed != other.seed

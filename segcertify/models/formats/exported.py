@@ -7,6 +7,7 @@ checked before torch evaluates it (`pt2_archive`), and its weights load with ``w
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import warnings
@@ -35,7 +36,7 @@ def load_torchscript(path: FilePath, *, output: int | str | None = None) -> Adap
             program = torch.jit.load(str(file), map_location="cpu")  # type: ignore[no-untyped-call]
         except Exception as error:
             raise InputError(f"cannot read {file} as TorchScript: {first_line(error)}") from error
-    return adapt(program.eval(), output=output).eval()
+    return Script(program.eval(), output=output, file=file_digest(file)).eval()
 
 
 def load_pt2(path: FilePath, *, output: int | str | None = None) -> ExportedProgram:
@@ -47,11 +48,23 @@ def load_pt2(path: FilePath, *, output: int | str | None = None) -> ExportedProg
         checked = checked_archive(file)
         with _weights_only():
             program = torch.export.load(checked)
-        return ExportedProgram(program, output=output).eval()
+        return ExportedProgram(program, output=output, file=file_digest(file)).eval()
     except InputError:
         raise
     except Exception as error:
         raise InputError(f"cannot read {file} as a .pt2 archive: {first_line(error)}") from error
+
+
+class Script(Adapted):
+    """A TorchScript program, known by its file: programs of equal weights may differ in their code."""
+
+    def __init__(self, program: Any, *, output: int | str | None, file: str) -> None:
+        super().__init__(program, mean=None, std=None, output=output)
+        self.file = file
+
+    def identity(self) -> dict[str, Any]:
+        """The file's digest, and which entry of the output holds the scores."""
+        return {"file": self.file, "output": self.output}
 
 
 class ExportedProgram(nn.Module):
@@ -60,8 +73,9 @@ class ExportedProgram(nn.Module):
     A program whose batch axis is fixed, or bounded, runs on batches of a size that it takes.
     """
 
-    def __init__(self, program: Any, *, output: int | str | None = None) -> None:
+    def __init__(self, program: Any, *, output: int | str | None = None, file: str = "") -> None:
         super().__init__()
+        self.file = file
         inputs = program.graph_signature.user_inputs
         if len(inputs) != 1:
             raise InputError(f"an exported program must take one input, the batch, but this takes {len(inputs)}")
@@ -72,6 +86,10 @@ class ExportedProgram(nn.Module):
         self.least, self.most = _bounds(shape[0], program.range_constraints)
         self.program = adapt(program.module(), output=output)
         self._source, self._output, self._device = program, output, torch.device("cpu")
+
+    def identity(self) -> dict[str, Any]:
+        """The file's digest: programs of equal weights may differ in their code."""
+        return {"file": self.file}
 
     def forward(self, batch: Tensor) -> Tensor:
         """The program's scores for the batch."""
@@ -111,6 +129,11 @@ def require_extent(extent: Sequence[int | None], batch: Tensor) -> None:
         want = ", ".join("any" if side is None else str(side) for side in extent)
         cure = "resize x, or export with dynamic height and width"
         raise InputError(f"the program was exported for inputs of shape ({want}), but x has shape {shape}: {cure}")
+
+
+def file_digest(file: Path) -> str:
+    """A short digest of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
 def require_file(path: FilePath, kind: str) -> Path:

@@ -11,6 +11,7 @@ from torch import nn
 
 from segcertify import InputError, models
 from segcertify.models.formats.exported import in_batches
+from segcertify.sampling.identity import identity
 
 SIZE = (3, 16, 24)
 
@@ -168,3 +169,28 @@ def test_pieces(least, most, sizes):
     out = in_batches(lambda piece: seen.append(len(piece)) or piece * 2, batch, least=least, most=most)
     assert torch.equal(out, batch * 2)
     assert seen == sizes
+
+
+class Scaled(nn.Module):
+    """Equal weights, other code: the factor is a constant of the program."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.conv, self.factor = nn.Conv2d(3, 2, 1), factor
+
+    def forward(self, batch):
+        return self.conv(batch) * self.factor
+
+
+@pytest.mark.parametrize(("scheme", "save"), [("torchscript", script), ("pt2", lambda m, file: export(m, file, 2))])
+def test_programs_of_equal_weights_are_told_apart(tmp_path, scheme, save):
+    found = []
+    for factor in (1.0, -1.0, 1.0):
+        torch.manual_seed(0)
+        file = save(Scaled(factor).eval(), tmp_path / f"{len(found)}.{scheme}")
+        if len(found) == 2:  # a copy: equal programs may be saved with other bytes
+            shutil.copy(tmp_path / f"0.{scheme}", file)
+        found.append(identity(models.load(f"{scheme}:{file}", trust_code=True)))
+    assert found[0] == found[2]
+    assert found[0]["weights"] == found[1]["weights"]
+    assert found[0] != found[1]
