@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from page import Results, document, parser, picture, render, require_different, save, start
+from page import Results, document, parser, picture, remarks, render, require_different, save, start
 
 import segcertify as sc
 from segcertify import metrics
@@ -261,7 +261,8 @@ def page(results: Results, folder: Path) -> str:
 def notes(results: Results) -> list[str]:
     """What a reader must know."""
     count, radius = len({each["id"] for each in (*results["hand_picked"], *results["random"])}), results["radius"]
-    claim = Claim.named(results["correction"], results["alpha"], sc.Gaussian(results["sigma"]))
+    noise = sc.Gaussian(results["sigma"])
+    claim = Claim.named(results["correction"], results["alpha"], noise, remarks=remarks(results))
     alone, all_of = union_bound(results["alpha"], 3), union_bound(results["alpha"], 4 * count)
     random = (
         f"At random: the first {len(results['random'])} of the {results['scenes']} images, in the order of the SHA-256 "

@@ -21,12 +21,9 @@ from typing import Any
 from page import ABSTENTION, SCORES, Results, cells, document, parser, picture, plain, render, save, start, together
 
 import segcertify as sc
-from segcertify.claims import Claim
 from segcertify.cli.options import chosen_device, chosen_scenes
-from segcertify.data.domain import CLOUD
 from segcertify.data.sets.shapes import load as load_shapes
 from segcertify.errors import InputError
-from segcertify.noise import parse
 from segcertify.report.categories import Category
 from segcertify.report.run import Run
 from segcertify.report.summary import Row, category_table, results_table
@@ -99,6 +96,7 @@ def images(specs: Results, data: Any, out: Path, device: str, seed: int) -> dict
             {"model": shown, "trained on": cards[spec].data, "objective": cards[spec].objective, "rows": rows}
         )
     about = {"name": next(iter(specs)), "data": data.name, "scenes": len(data), "n0": N0, "alpha": ALPHA}
+    about |= {"preprocessing": data.preprocessing and dict(data.preprocessing)}
     return about | {"correction": "holm", "models": models}
 
 
@@ -198,17 +196,13 @@ def cloud_blocks(results: Results) -> list[Any]:
 
 def cloud_tables(name: str, trial: Results) -> list[Table]:
     """A trial's rows; those of real shapes beside the paper's, and by category."""
-
-    def claim(row: Results) -> Claim | None:
-        if row["sigma"] is None:
-            return None
-        return Claim.named(row["correction"], trial["alpha"], CLOUD.noise(parse(trial["noise"])(row["sigma"])))
+    from segcertify.reproduce.comparison import stored_claim
 
     rows = [
         Row(
             **row
             | dict.fromkeys(PARTS, ())
-            | {"categories": tuple(Category(**each) for each in row["categories"]), "claim": claim(row)}
+            | {"categories": tuple(Category(**each) for each in row["categories"]), "claim": stored_claim(row, trial)}
         )
         for row in trial["rows"]
     ]

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segcertify.claims import Claim
+from segcertify.claims import Claim, seed_assumption
 from segcertify.errors import InputError
 from segcertify.noise import Gaussian
 from segcertify.numerals import NOTHING, exact, lower, measured, radius_text
+from segcertify.preprocessing import in_words, of_image
 from segcertify.report.table import Table
 
 FILE, PAGE = "results.json", "README.md"
@@ -102,11 +103,18 @@ def cells(row: Results) -> tuple[str, ...]:
     return claim, radius_text(row["radius"], 3), *scores.values()
 
 
+def remarks(results: Results) -> str:
+    """What belongs to every claim on images: the units of the radius, and what a given seed assumes."""
+    known = in_words(results.get("preprocessing"))
+    units = known or f"{in_words(of_image())} An image that is resized is certified as it is afterwards."
+    return f"{units} {seed_assumption(True, what='scenes and model')}"
+
+
 def together(results: Results, scenes: int) -> str:
     """What Holm's certificates of Gaussian noise on images say, of one scene and of all."""
     if results["correction"] != "holm":
         raise InputError(f"pages are of Holm's certificates, but these are of {results['correction']}: run it again")
-    claim = Claim.named("holm", results["alpha"], Gaussian(1.0))
+    claim = Claim.named("holm", results["alpha"], Gaussian(1.0), remarks=remarks(results))
     return (
         f"n0 = {results['n0']}, alpha = {exact(results['alpha'])} for each scene, holm. {claim.over(scenes)} The "
         "accuracy and the worst-case mIoU of a smoothed model are then lower bounds under attack, rounded down. "

@@ -131,9 +131,13 @@ class Certificate:
     @property
     def claim(self) -> str:
         """What this certificate says: one sentence, what it assumes, and what its radius is about."""
-        word = "certified" if self.claimed.certifies else "labelled"
-        certified = f"{self.certified:,} {word} of {self.N:,} tested components"
+        certified = f"{self.certified:,} {self.word} of {self.N:,} tested components"
         return self.claim_about(f"the {certified}")
+
+    @property
+    def word(self) -> str:
+        """What to call components that have a label: certified, or labelled where no label is said to hold."""
+        return "certified" if self.claimed.certifies else "labelled"
 
     @property
     def threat(self) -> str:

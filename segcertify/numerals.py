@@ -5,7 +5,7 @@ an upper bound at least. A NaN, which is no number, is a dash.
 """
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
 
 NOTHING = "-"
 """Instead of a number that does not exist or that nothing is claimed of."""
@@ -76,11 +76,12 @@ def confidence(alpha: float, claims: int = 1) -> str:
     >>> confidence(0.001, 31), confidence(1e-9), confidence(0.001, 1000)
     ('0.969', '0.999999999', '0')
     """
-    missing = claims * Decimal(repr(float(alpha)))
-    if missing >= 1:
-        return "0"
-    unit = Decimal(1).scaleb(min(missing.adjusted() - 1, -3))
-    return _plain((1 - missing).quantize(unit, ROUND_FLOOR))
+    with localcontext(prec=400):  # a double has at most 324 + 17 decimals before claims multiply it
+        missing = claims * Decimal(repr(float(alpha)))
+        if missing >= 1:
+            return "0"
+        unit = Decimal(1).scaleb(min(missing.adjusted() - 1, -3))
+        return _plain((1 - missing).quantize(unit, ROUND_FLOOR))
 
 
 def union_bound(alpha: float, claims: int) -> str:

@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -59,14 +60,15 @@ def test_significant_digits_are_rounded_outward(digits):
 
 
 def test_the_probability_of_many_claims_is_rounded_down_and_never_1():
-    for alpha in (0.1, 0.001, 0.00012345678, 1e-9, 1e-17, 0.5):
+    for alpha in (0.1, 0.001, 0.00012345678, 1e-9, 1e-17, 0.5, 1e-28, 1.2345678901234567e-40):
         for claims in (1, 3, 31, 184, 2975):
             text, missing = confidence(alpha, claims), claims * Decimal(repr(alpha))
-            assert Decimal(text) <= max(0, 1 - missing)
+            assert Fraction(text) <= max(0, 1 - Fraction(missing))
             assert text != "1"
             assert (text == "0") == (missing >= 1)
             assert Decimal(union_bound(alpha, claims)) >= missing
     assert [confidence(1e-17), confidence(0.001, 5), confidence(0.00002, 1)] == ["0." + "9" * 17, "0.995", "0.99998"]
+    assert [confidence(1e-28), confidence(5e-324)] == ["0." + "9" * 28, "0." + "9" * 323 + "5"]
     assert union_bound(0.1, 3) == "0.3"
 
 

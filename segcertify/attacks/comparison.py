@@ -55,6 +55,10 @@ class Comparison:
         """What the smoothed model's fresh draws at the three inputs say of the certificate."""
         counts, certificate = [each.smoothed for each in self.attacks.values()], self.certificate
         moved, refuted = max(each.moved for each in counts), max(each.refuted for each in counts)
+        if certificate.certified and not certificate.claimed.certifies:
+            some = f"Up to {moved:,} labels have another majority, which is no contradiction:"
+            none = "No labelled pixel of the smoothed model moved, under any of the three attacks."
+            return f"{some if moved else none} {certificate.claim}"
         if self.radius > certificate.radius:
             proved = radius_text(certificate.radius, 4)
             return f"The attacks went beyond the certified radius of {proved}: there nothing is promised."
@@ -62,8 +66,6 @@ class Comparison:
             return "Nothing is certified: there was nothing to attack in the smoothed model."
         if not moved:
             return "No certified pixel of the smoothed model moved, under any of the three attacks."
-        if not certificate.claimed.certifies:
-            return f"Up to {moved:,} labels have another majority, which is no contradiction: {certificate.claim}"
         if refuted < certificate.k:
             some = f"{refuted:,} of them significantly, which the claim allows" if refuted else "none significantly"
             return (

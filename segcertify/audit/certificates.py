@@ -18,7 +18,7 @@ from segcertify.attacks.loss_and_gradient import NoisyCopies
 from segcertify.attacks.smoothed import noise_threat
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError, require_integer, require_probability
-from segcertify.numerals import upper_digits
+from segcertify.numerals import exact, upper_digits
 from segcertify.preprocessing import Preprocessing
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.draws import Draws, Input, input_digest
@@ -87,7 +87,8 @@ class Finding:
         meaning = "The certificate is refuted" if self.refuted else "The claim allows this many"
         return (
             f"{found:,} components are violated ({where}): {tested}, {fresh}. {meaning}. A true claim is refuted with "
-            f"probability at most {self.level:g}; a claim may be false with probability {self.certificate.alpha:g}."
+            f"probability at most {exact(self.level)}; a claim may be false with probability "
+            f"{exact(self.certificate.alpha)}."
         )
 
 
@@ -238,7 +239,7 @@ class Audit:
         return (
             f"{tested}{self.refuted} of {inputs} inputs have a violation. If all claims hold as often as they say, at "
             f"least {self.refuted} are refuted with probability at most {upper_digits(self.p_value, 2)} (Bin({inputs}, "
-            f"{self.rate:g}): alpha plus the audit's own false alarms)."
+            f"{upper_digits(self.rate)}): alpha plus the audit's own false alarms)."
         )
 
 
@@ -299,7 +300,7 @@ def _most_violating(n: int, level: float, inputs: int, certified: int) -> int:
     most = int(np.count_nonzero(p <= each)) - 1
     if most < 0:
         raise InputError(
-            f"n={n} draws can refute nothing at level={level:g} over {certified:,} components at {inputs} perturbed "
-            f"inputs: use n >= {int(np.ceil(-np.log2(each))) + 1}"
+            f"n={n} draws can refute nothing at level={exact(level)} over {certified:,} components at {inputs} "
+            f"perturbed inputs: use n >= {int(np.ceil(-np.log2(each))) + 1}"
         )
     return most

@@ -15,6 +15,7 @@ from segcertify.arrays import FloatArray
 from segcertify.audit.scores import FEWEST_ENTRIES, Scored, scores_of
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
+from segcertify.numerals import exact
 from segcertify.sampling.batch_size import halve_until_it_fits
 from segcertify.sampling.cross_talk import Answers, changes, chosen_entries
 from segcertify.sampling.draws import require_device, working_device
@@ -61,7 +62,7 @@ class SamplerFinding:
     @property
     def verdict(self) -> str:
         """In a sentence."""
-        sure = f"A right sampler fails any check with probability at most {self.level:g}."
+        sure = f"A right sampler fails any check with probability at most {exact(self.level)}."
         if not self.failed:
             return f"{self.noise}: {len(self.checks)} checks passed. {sure}"
         failed = "; ".join(f"{check.name} ({check.detail}, p = {check.p_value:.2g})" for check in self.failed)
@@ -149,14 +150,14 @@ def _collect(draw: Draw, noise: Noise, x: torch.Tensor, *, phase: Phase, count: 
 
 def _results(candidate: Scored, agree: Scored, batch_size: int) -> list[Result]:
     """Every check."""
-    exact, n0 = np.concatenate([candidate.uniform, agree.uniform]), len(candidate.uniform)
-    both = special.ndtri(np.clip(exact, RESOLUTION, 1 - RESOLUTION))
+    uniform, n0 = np.concatenate([candidate.uniform, agree.uniform]), len(candidate.uniform)
+    both = special.ndtri(np.clip(uniform, RESOLUTION, 1 - RESOLUTION))
     z, pairs = both[n0:], np.stack([both[:n0], both[n0 : 2 * n0]], 1)
     grid = z.reshape(-1, batch_size, z.shape[1])  # batches, draws, entries
     strayed = int((~candidate.kept).sum() + (~agree.kept).sum())
     results = [
         ("only what the noise changes is changed", float(not strayed), f"{strayed} draws strayed"),
-        _duplicates(exact, n0),
+        _duplicates(uniform, n0),
         _common("draws of a batch are independent", grid),
         _common("batches are independent", grid.transpose(1, 0, 2)),
         _common("the n0 and the n draws are independent", pairs),

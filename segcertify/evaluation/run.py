@@ -212,11 +212,16 @@ class _Evaluation:
 
 
 def _require_fit(model: Segmenter, data: DataSet) -> None:
-    """Refuse a model whose card names other classes than the data set, and scenes of another domain than the set's."""
+    """Refuse a model whose card names other classes than the data set, and scenes of another domain or id than its."""
     if len(data) and (found := data[0].domain) is not data.domain:
         raise InputError(
             f"scenes of {data.name} are of the domain {found.name}, but the data set says {data.domain.name}, which "
             f"decides where noise goes: set domain = {found.name.upper()} (segcertify.data.domain) in its class"
+        )
+    if len(data) and (called := data[0].id) != data.ids[0]:  # files and records go by the scene's own id
+        raise InputError(
+            f"{data.name} lists its first scene as {data.ids[0]!r}, but the scene says {called!r}: evaluate each data "
+            "set of a mixture by itself (mixtures are to train on), or give scenes the ids that the set lists"
         )
     card = card_of(model)
     if card is not None and card.classes != data.classes:

@@ -41,7 +41,7 @@ def attack_figure(
     factor = 0.5 / max(float(np.abs(change).max()), 1e-9)
     truth = "no attack: the non-robust model" if target is None else "ground truth"
     flips = [f"{percent(each.flipped / each.clean.size)} flipped" for each in (attacked, comparison.robust)]
-    beyond = comparison.radius > certificate.radius
+    beyond = certificate.claimed.certifies and comparison.radius > certificate.radius
     proved = f"certified to {radius_text(certificate.radius, 3)}" if beyond else certificate.claimed.heading
     moved = max(each.smoothed.moved for each in comparison.attacks.values())
     kept = f"{proved}: {percent(certificate.certified / certificate.N)}, {f'{moved:,}' if moved else 'none'} moved"

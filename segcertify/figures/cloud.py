@@ -168,20 +168,23 @@ def _legend(figure: Figure, names: Sequence[str], colours: Sequence[str]) -> Non
 
 def _page_data(cloud: _Cloud, certificate: Certificate) -> dict[str, Any]:
     """What the page draws and says."""
-    certified, N, claimed = certificate.certified, certificate.N, certificate.claimed
+    certified, N, claimed, word = certificate.certified, certificate.N, certificate.claimed, certificate.word
     return {
         "title": certificate.input_id,
+        "heading": f"{word.capitalize()} cloud",
+        "caption": "Certified labels." if claimed.certifies else f"{claimed.heading[0].upper()}{claimed.heading[1:]}.",
+        "word": word,
         "points": _base64(cloud.points, "<f4"),
         "labels": {key: _base64(labels, "<i4") for key, labels in cloud.labels.items()},
         "parts": [{"name": n, "colour": c} for n, c in zip(cloud.names, cloud.colours, strict=True)],
         "facts": {
-            "certified": f"{certified:,} of {N:,} tested points ({percent(certified / N)})",
+            word: f"{certified:,} of {N:,} tested points ({percent(certified / N)})",
             "radius": f"{radius_text(certificate.radius)} ({claimed.threat})" if claimed.proven else NOTHING,
             "noise": described(certificate.noise),
             "draws": f"n0 = {certificate.n0:,}, n = {certificate.n:,}, tau = {exact(certificate.tau)}",
             "level": f"alpha = {exact(certificate.alpha)}, {certificate.correction}",
         },
-        "claim": certificate.claim_about(f"the {certified:,} certified points"),
+        "claim": certificate.claim_about(f"the {certified:,} {word} points"),
     }
 
 

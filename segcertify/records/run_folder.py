@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from segcertify.errors import InputError
+from segcertify.numerals import exact
 from segcertify.records.record import Record, RecordFile, read_records
 from segcertify.records.settings import Configuration, Setting
 from segcertify.sampling.seeds import Seed
@@ -118,20 +119,20 @@ class RunFolder:
 
     def votes(self, scene_id: str, sigma: float) -> Path:
         """The file of a scene's votes, if they are kept."""
-        return self.path / "votes" / f"{self._names[scene_id]}-sigma{sigma:g}.safetensors"
+        return self.path / "votes" / f"{self._names[scene_id]}-sigma{exact(sigma)}.safetensors"
 
     def all_votes(self, sigma: float) -> list[Path]:
         """The votes that were kept of one sigma."""
-        return sorted((self.path / "votes").glob(f"*-sigma{sigma:g}.safetensors"))
+        return sorted((self.path / "votes").glob(f"*-sigma{exact(sigma)}.safetensors"))
 
     def pictures(self, scene_id: str, setting: Setting, correction: str) -> Path:
         """How the names of a certificate's pictures begin."""
-        name = f"{self._names[scene_id]}-sigma{setting.sigma:g}-n{setting.n}-tau{setting.tau:g}-{correction}"
-        return self.path / "certified" / name
+        claim = f"sigma{exact(setting.sigma)}-n{setting.n}-tau{exact(setting.tau)}-{correction}"
+        return self.path / "certified" / f"{self._names[scene_id]}-{claim}"
 
     def checkpoint(self, scene_id: str, sigma: float) -> Path:
         """The file from which a scene's sampling resumes."""
-        return self.path / f"resume-{self._names[scene_id]}-sigma{sigma:g}.safetensors"
+        return self.path / f"resume-{self._names[scene_id]}-sigma{exact(sigma)}.safetensors"
 
 
 def text_digest(text: str) -> str:

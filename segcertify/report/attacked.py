@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from segcertify.claims import row_notes
-from segcertify.numerals import NOTHING, counted, exact, lower, measured, radius_text, upper
+from segcertify.numerals import NOTHING, counted, exact, lower, measured, upper
 from segcertify.records import Record, grouped
 from segcertify.report.summary import Row, iou_forms, row_of
 from segcertify.report.table import Table
@@ -67,7 +67,7 @@ def attacked_table(rows: Sequence[AttackedRow], *, title: str, attack: Mapping[s
     heads = [f"{model} {score}" for model in models for score in ("accuracy", iou)]
     body = tuple(
         (
-            radius_text(row.radius, 4),
+            exact(row.radius),
             NOTHING if row.sigma is None else exact(row.sigma),
             *_scores(row.base, upper if row.radius else measured),
             *(_scores(row.smoothed, upper if row.radius else measured) if smoothed else ()),

@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 
-from segcertify.claims import Claim, row_notes
+from segcertify.claims import Claim, row_notes, seed_assumption
 from segcertify.data import DataSet
 from segcertify.data.domain import CLOUD, IMAGE
 from segcertify.errors import InputError
 from segcertify.evaluation import Setting, evaluate
 from segcertify.noise import parse
 from segcertify.numerals import counted, lower, measured, radius_text
+from segcertify.preprocessing import in_words, of_cloud
 from segcertify.report.categories import Category, shape_scores
 from segcertify.report.summary import Row
 from segcertify.report.table import Table
@@ -88,7 +89,7 @@ def beside_results(table: PaperTable, results: Mapping[str, Any], heads: Sequenc
         for run in model["runs"]:
             for values in run["rows"]:
                 categories = tuple(Category(**each) for each in values["categories"])
-                claim = _stored_claim(values, run)
+                claim = stored_claim(values, run)
                 row = Row(**values | omitted | {"categories": categories, "claim": claim})
                 ours.setdefault((model["name"], run["noise"], setting_of(row)), []).append(row)
     shown = [row for row in table.rows if row.head in (heads or table.heads)]
@@ -97,12 +98,16 @@ def beside_results(table: PaperTable, results: Mapping[str, Any], heads: Sequenc
     return replace(result, notes=(result.notes[0], _OTHER_TEST, *result.notes[1:]))
 
 
-def _stored_claim(row: Mapping[str, Any], run: Mapping[str, Any]) -> Claim | None:
-    """The claim of a stored row; None of the model itself. The paper's own noise has no proof."""
+def stored_claim(row: Mapping[str, Any], run: Mapping[str, Any]) -> Claim | None:
+    """The claim of a stored row of clouds; None of the model itself. The paper's own noise has no proof.
+
+    Results are of clouds of a data set, each centred and scaled, and of a seed that was given.
+    """
     if row["sigma"] is None:
         return None
     noise = UNPROVEN if run["noise"] == UNPROVEN else CLOUD.noise(parse(run["noise"])(row["sigma"]))
-    return Claim.named(row["correction"], run["alpha"], noise)
+    remarks = f"{in_words(of_cloud())} {seed_assumption(True, what='scenes and model')}"
+    return Claim.named(row["correction"], run["alpha"], noise, remarks=remarks)
 
 
 def kind_of(name: str) -> str:

@@ -98,6 +98,20 @@ def test_the_verdict_is_of_the_worst_attack(certificate, moved, refuted, said):
     assert found.verdict.startswith(said)
 
 
+@pytest.mark.parametrize("moved", [0, 3])
+@pytest.mark.parametrize("radius", [0.1, 9.0])
+def test_a_verdict_on_false_discoveries_calls_no_pixel_certified(moved, radius):
+    certificate = sc.certify(ROBUST, picture(), sigma=0.25, tau=0.75, n=100, seed=0, correction="bh")
+    found = compare(ROBUST, FRAGILE, picture(), certificate, steps=1, seed=0)
+    recounted = dataclasses.replace(found.robust.smoothed, moved=moved, refuted=0)
+    same = dataclasses.replace(found.robust, smoothed=recounted)
+    found = dataclasses.replace(found, non_robust=same, robust=same, smoothed=same, radius=radius)
+    assert "certified" not in found.verdict
+    assert found.verdict.endswith(certificate.claim)
+    assert found.verdict.startswith("Up to 3 labels" if moved else "No labelled pixel")
+    assert attack_figure(picture().numpy(), found).axes[5].get_title().startswith("labels by bh, no certificate: ")
+
+
 def test_only_l2():
     certificate = sc.certify(ROBUST, picture(), noise=sc.Laplace(0.2), n=100, seed=0)
     with pytest.raises(sc.InputError, match="in the l2 norm, but the certificate is in 'l1'"):

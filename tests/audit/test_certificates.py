@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 import segcertify as sc
 from segcertify.audit import Audit, audit_certificate, audit_many
+from segcertify.audit.certificates import Finding, Perturbed
 from segcertify.sampling.streams import DrawStream
 
 pytestmark = pytest.mark.statistical
@@ -86,6 +87,14 @@ def test_a_planted_radius_three_times_too_large_is_caught(case):
     assert finding.refuted, finding.verdict
     assert not finding.perturbed[0].violated.any()  # at x itself the labels are right
     assert "refuted" in finding.verdict
+
+
+def test_levels_in_a_verdict_are_not_rounded_down():
+    certificate = replace(certified("gaussian"), alpha=0.0012345674)
+    seen = Perturbed("x itself", X, np.zeros_like(certificate.labels), certificate.labels != sc.ABSTAIN)
+    finding = Finding(certificate, (seen,), 100, 0.0000012345674)
+    assert "at most 1.2345674e-06; a claim may be false with probability 0.0012345674." in finding.verdict
+    assert "(Bin(1, 0.00123581): alpha plus" in Audit((finding,)).verdict  # the rate is 0.0012358019...
 
 
 @pytest.mark.parametrize("weights", [torch.float32, torch.bfloat16])

@@ -10,6 +10,7 @@ from torch import nn
 
 import segcertify as sc
 from segcertify.audit import audit_sampler, own_draws
+from segcertify.audit.samplers import SamplerFinding
 from segcertify.noise.rotation import rotate, rotation_matrix
 from segcertify.sampling.streams import DrawStream
 
@@ -252,3 +253,7 @@ def test_bad_input():
         audit_sampler(lambda x, phase, indices: x, GAUSSIAN, seed=0)
     with pytest.raises(sc.InputError, match="device must be such as 'cpu' or 'cuda'"):
         audit_sampler(None, GAUSSIAN, device="nonsense", seed=0)
+
+
+def test_the_level_in_a_verdict_is_not_rounded_down():
+    assert "with probability at most 0.0123456449." in SamplerFinding(GAUSSIAN, (), 0.0123456449).verdict

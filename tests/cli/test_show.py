@@ -1,5 +1,7 @@
 """`segcertify show`: what a certificate or a votes file is about."""
 
+import re
+
 import numpy as np
 import pytest
 from headers import rewrite_header
@@ -46,6 +48,14 @@ def test_a_certificate(certified, segcertify):
         "the content agrees with its digest",
     ):
         assert words in shown, words
+
+
+def test_what_python_did_to_an_input_before_is_not_known(folder, segcertify):
+    certificate = sc.certify(
+        lambda batch: (batch[:, 0] > 0.5).long(), np.ones((3, 4, 4), np.float32), sigma=0.25, seed=0
+    )
+    certificate.save(folder / "a.safetensors")
+    assert re.search(r"pre-processing\W+none stated", segcertify("show", "a.safetensors").text)
 
 
 def test_json(certified, segcertify):

@@ -16,7 +16,7 @@ from torch import nn
 import segcertify as sc
 from segcertify import metrics
 from segcertify.audit import audit_run
-from segcertify.data import load
+from segcertify.data import load, mixture
 from segcertify.evaluation import Setting, evaluate
 from segcertify.models import Ensemble, MultiScale, View
 from segcertify.models.wrappers.normalisation import Normalise
@@ -196,6 +196,13 @@ def test_a_model_of_other_classes_is_refused_before_anything_is_written(pets, tm
         sc.InputError, match=r"the model labels sky, building.*but pets.* has the classes background, cat"
     ):
         evaluate(sc.models.load("camvid"), load(f"pets:{pets}"), out=tmp_path / "r", settings=SETTINGS, seed=0)
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_mixture_is_refused_before_anything_is_written(pets, tmp_path):
+    mixed = mixture([load(f"pets:{pets}")], [2])
+    with pytest.raises(sc.InputError, match=r"lists its first scene as '.*~0', but the scene says .* by itself"):
+        evaluate(brightness, mixed, out=tmp_path / "r", settings=SETTINGS, seed=0)
     assert not (tmp_path / "r").exists()
 
 

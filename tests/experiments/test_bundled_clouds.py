@@ -101,6 +101,8 @@ def test_the_page_has_the_papers_numbers_beside_ours(out):
     rotation = lines(text, f"parts on {turned['data']} (1 shapes), rotation noise")
     assert rotation["sigma=0.25, n=1000, tau=0.75, holm"][-2:] == ["0.61", "0.26"]
     assert "not the same test" in text
+    assert text.count("The radius is in the units of the input after pre-processing: each cloud is centred") == 3
+    assert text.count("This assumes that scenes and model were fixed before the seed was chosen.") == 3
     assert text.count("| base model, no noise | Mug | 1 |") == 2  # by category, under both noises
     assert all(f"({name})" in text for name in PICTURES)
 

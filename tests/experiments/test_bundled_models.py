@@ -11,6 +11,7 @@ from page import FILE, PAGE, render
 
 from segcertify.errors import InputError
 from segcertify.models.saved import WEIGHTS
+from segcertify.preprocessing import in_words, of_image
 from segcertify.report.run import Run
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +46,15 @@ def test_results_are_those_of_the_evaluations(out):
         assert [row["accuracy"] for row in model["rows"]] == [row.accuracy for row in rows]
         assert [row["abstained_all"] for row in model["rows"]] == [row.abstained_all for row in rows]
         assert [row["n"] for row in model["rows"]] == [None, 60]
+
+
+def test_the_page_says_units_and_what_the_seed_assumes(out, tmp_path):
+    text, results = (out / PAGE).read_text(), json.loads((out / FILE).read_text())
+    assert f"{in_words(results['preprocessing'])} This assumes that scenes and model were fixed before" in text
+    results["preprocessing"] = of_image(None, 160)
+    assert "images are resized to a short side of 160 pixels (bilinear) and divided by 255" in page(results, tmp_path)
+    del results["preprocessing"]  # as in earlier results
+    assert "An image that is resized is certified as it is afterwards." in page(results, tmp_path)
 
 
 def test_the_page_shows_every_row(out):

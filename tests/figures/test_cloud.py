@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,10 +38,11 @@ def truth(points):
     return np.digitize(points[:, 1], [-0.15, 0.15])
 
 
-def certificate_of(candidate, **options):
+def certificate_of(candidate, correction="holm", **options):
     agree = np.where(np.arange(len(candidate)) % 4 == 0, 60, 100)
     noise = Gaussian(0.25, channels=(0, 1, 2), axis=1)
-    return certify_votes(Votes(candidate, agree, n=100, n0=10, noise=noise, **options), tau=0.75, alpha=0.001)
+    votes = Votes(candidate, agree, n=100, n0=10, noise=noise, **options)
+    return certify_votes(votes, tau=0.75, alpha=0.001, correction=correction)
 
 
 POINTS = ball()
@@ -129,6 +131,10 @@ def test_what_cannot_be_drawn_is_said(tmp_path, change, message):
     assert not (tmp_path / "a.html").exists()
 
 
+class Unproven(Gaussian):
+    """A noise of the caller's, whose radius segcertify has not proven."""
+
+
 class Elements(html.parser.HTMLParser):
     """The tags of a page, and the text of its scripts."""
 
@@ -165,8 +171,27 @@ def test_the_page_holds_every_point_and_label(tmp_path):
         assert np.frombuffer(base64.b64decode(data["labels"][key]), "<i4").tolist() == labels.tolist()
     assert [part["name"] for part in data["parts"]] == list(NAMES)
     assert data["title"] == "chair 7"
+    assert (data["heading"], data["word"], data["caption"]) == ("Certified cloud", "certified", "Certified labels.")
+    assert data["facts"]["certified"] == "450 of 600 tested points (75.0%)"
     assert data["claim"] == CERTIFICATE.claim_about("the 450 certified points")
     assert data["facts"]["radius"] == f"0.168622 ({CERTIFICATE.noise.threat('l2')})"
+
+
+@pytest.mark.parametrize("of", ["bh", "by", "unproven"])
+def test_a_page_calls_nothing_certified_that_is_not(tmp_path, of):
+    """Neither false discovery rates nor a noise without a proof certify labels: the page itself has no such word."""
+    certificate = certificate_of(TARGET, "holm" if of == "unproven" else of)
+    if of == "unproven":
+        certificate = replace(certificate, noise=Unproven(0.25, channels=(0, 1, 2), axis=1))
+    page = Elements(saved(tmp_path, certificate).read_text("utf-8"))
+    data = json.loads(page.scripts[0])
+    labels = data.pop("labels")
+    assert "certified" in labels  # the key, and the address's fragment
+    assert not re.search("certified", json.dumps(data), re.IGNORECASE)
+    assert (data["heading"], data["word"]) == ("Labelled cloud", "labelled")
+    assert data["caption"] == f"Labels by {certificate.correction}, no certificate."
+    assert data["facts"]["labelled"].startswith(f"{certificate.certified} of 600")
+    assert "Certified" not in "".join(page.scripts[1:])
 
 
 def test_the_page_needs_no_other_file(tmp_path):

@@ -74,6 +74,22 @@ def test_names_of_files(tmp_path):
     assert folder.all_votes(0.5) == []
 
 
+def test_sigmas_and_taus_that_agree_in_six_digits_have_files_of_their_own(tmp_path):
+    folder, near = RunFolder(tmp_path, ["c"]), 0.2500001
+    assert folder.votes("c", near) != folder.votes("c", 0.25)
+    assert folder.checkpoint("c", near) != folder.checkpoint("c", 0.25)
+    pictures = {
+        folder.pictures("c", each, "holm")
+        for each in (SETTING, Setting(near, 100, 0.75), Setting(0.25, 100, 0.7500001))
+    }
+    assert len(pictures) == 3
+    folder.votes("c", near).parent.mkdir()
+    folder.votes("c", near).write_text("")
+    assert (folder.all_votes(near), folder.all_votes(0.25)) == ([folder.votes("c", near)], [])
+    for sigma, text in ((1.0, "1"), (0.1, "0.1"), (0.125, "0.125"), (1e-05, "1e-05")):  # as earlier versions wrote it
+        assert folder.checkpoint("c", sigma).name == f"resume-c-sigma{text}.safetensors"
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.iterdir()))
 def test_runs_of_earlier_versions_are_read_and_not_resumed(name):
     stored = json.loads((GOLDEN / name / "config.json").read_text())

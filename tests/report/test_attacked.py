@@ -76,6 +76,14 @@ def test_table_and_figure_of_two_sigmas(rows):
     assert dots == [(0.2, 0.6), (0.2, 0.5), (0.4, 0.4)]
 
 
+def test_radii_are_exact(rows):
+    """A lower radius would be wrong beside the upper bounds, and a higher one beside the lower."""
+    radius = Gaussian(0.25).radius(0.75)
+    records = [RECORDS[0], record("attacked", 7, radius=radius)]
+    table = attacked_table(attacked_rows(records, rows[:1], {}), title="t", attack=ATTACK)
+    assert [float(row[0]) for row in table.rows] == [0, radius]
+
+
 def test_the_base_model_alone():
     records = [RECORDS[0], *RECORDS[1:4]]
     found = attacked_rows(records, summarize(records, {}, claim_of), {})
