@@ -6,6 +6,7 @@ places and beside other neighbours. Rounding in a batch of another size moves an
 noise moves them a lot.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -31,6 +32,15 @@ is at most 0.005 of what noise changes.
 """
 TIES = 0.002
 """A change of labels that is no more than rounding, as a share of all labels."""
+OF_ONE = 0.5
+"""How much one component's answers may change, as a share of what noise changes there: rounding may hit one hard."""
+WORST = 8.0
+"""How many times `ROUNDING` the logits of one component may change beside that: the worst of many is looked at."""
+MORE = 64
+"""How many entries are asked again where labels of six leave it open."""
+FEW, MANY = 64, 10_000
+"""Six entries leave it open if they have fewer labels than ``FEW``, if one of fewer than ``MANY`` changed, or if a
+component changed twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +75,10 @@ class Changes:
     of_labels: int
     exact: bool
     """Whether the model gives labels: from logits, one label may be a tie that rounding decides."""
+    logits_of_one: int
+    """How many logits of one component and class changed by more than rounding and `OF_ONE` allow."""
+    most: int
+    """How many labels changed in the component where most did."""
 
     @property
     def found(self) -> str:
@@ -73,14 +87,21 @@ class Changes:
             return f"logits changed by {self.logits:.2g} of what noise changes"
         if self.labels > ALLOWED * self.labels_by_noise + TIES * self.of_labels + (not self.exact):
             return f"{self.labels} of {self.of_labels} labels changed"
+        if self.logits_of_one:
+            return f"{self.logits_of_one} logits of single components changed by half of what noise changes, or more"
         return ""
 
+    @property
+    def open(self) -> bool:
+        """Whether labels of so few entries leave it open."""
+        return self.exact and (self.of_labels < FEW or self.most > (self.of_labels >= MANY))
 
-def chosen_entries(size: int, stream: DrawStream) -> list[int]:
-    """The first, the last and four random entries of a batch (all of a smaller one), the last first."""
-    if size <= ENTRIES:
+
+def chosen_entries(size: int, stream: DrawStream, count: int = ENTRIES) -> list[int]:
+    """The first, the last and random entries of a batch (all of a smaller one), the last first."""
+    if size <= count:
         return list(range(size))[::-1]
-    between = stream.rng.choice(size - 2, ENTRIES - 2, replace=False) + 1
+    between = stream.rng.choice(size - 2, count - 2, replace=False) + 1
     return sorted((0, size - 1, *between.tolist()), reverse=True)
 
 
@@ -90,18 +111,44 @@ def changes(first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers]
     ``ask`` is called with positions in ``first``, two at a time (of two entries one at a time), and gives new answers.
     The last entry of the batch comes first in its pair and the first one last, so that each has another place.
     """
-    count = len(first.labels)
-    step = 1 if count == 2 else 2
-    groups = [list(range(max(stop - step, 0), stop)) for stop in range(count, 0, -step)]
     exact = not first.output.is_floating_point()
-    noise, logits, labels = _all_equal(first.batch, x), torch.zeros(1), 0
-    for group in groups:
+    noise, logits, labels, of_one = _all_equal(first.batch, x), torch.zeros(1), [], torch.zeros(())
+    for group in _groups(len(first.labels)):
         again = ask(group)
         noise = noise or inputs_differ(first.batch[group], again.batch, x)
-        labels += _unequal(first.labels[group], again.labels)
-        logits = logits if exact else logits + _change(first.output, group, again.output)
-    by_noise = _unequal(first.labels, first.labels.roll(1, 0))
-    return Changes(noise, float(logits.max()), labels, by_noise, first.labels.numel(), exact)
+        labels.append(_unequal(first.labels[group], again.labels))
+        if not exact:
+            logits = logits + _change(first.output, group, again.output)
+            of_one = of_one + _beyond(first.output, group, again.output, WORST).sum(0)
+    changed = torch.cat(labels)
+    wrong = of_one > OF_ONE * (0 if exact else (first.output - first.output.roll(1, 0)).abs().double().sum(0))
+    by_noise = int(_unequal(first.labels, first.labels.roll(1, 0)).sum())
+    return Changes(
+        noise, float(logits.max()), int(changed.sum()), by_noise, first.labels.numel(), exact,
+        logits_of_one=int(wrong.sum()), most=int(changed.sum(0).max()),
+    )  # fmt: skip
+
+
+def many_changes(first: torch.Tensor, ask: Callable[[list[int]], Answers]) -> str:
+    """What changed in the labels of many entries, (B, *components), by more than rounding explains; empty if nothing.
+
+    In all labels, and in each component: two more may be ties, and the worst of many components shows a few more, as
+    counts vary by about their root.
+    """
+    changed = torch.cat([_unequal(first[group], ask(group).labels) for group in _groups(len(first))])
+    by_noise = _unequal(first, first.roll(1, 0))
+    total, size = int(changed.sum()), changed.numel()
+    if total > ALLOWED * int(by_noise.sum()) + TIES * size + 2:
+        return f"{total} of {size} labels changed"
+    ties, noisy = 2 + math.log2(first[0].numel()) / 4, by_noise.sum(0)
+    wrong = changed.sum(0) > OF_ONE * noisy + noisy.sqrt() + ties
+    return f"{int(wrong.sum())} components changed as noise changes them" if wrong.any() else ""
+
+
+def _groups(count: int) -> list[list[int]]:
+    """Positions in pairs, from the last; of two, each alone."""
+    step = 1 if count == 2 else 2
+    return [list(range(max(stop - step, 0), stop)) for stop in range(count, 0, -step)]
 
 
 def inputs_differ(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> bool:
@@ -115,8 +162,8 @@ def _all_equal(batch: torch.Tensor, x: torch.Tensor) -> bool:
     return len(batch) > 2 and bool((batch == batch[:1]).all()) and not torch.equal(batch[0], x.to(batch.dtype))
 
 
-def _unequal(a: torch.Tensor, b: torch.Tensor) -> int:
-    return int((a != b).sum()) if a.shape == b.shape else a.numel()
+def _unequal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a != b if a.shape == b.shape else torch.ones_like(a, dtype=torch.bool)
 
 
 def _change(output: torch.Tensor, group: list[int], again: torch.Tensor) -> torch.Tensor:
@@ -127,8 +174,16 @@ def _change(output: torch.Tensor, group: list[int], again: torch.Tensor) -> torc
     if output.shape[1:] != again.shape[1:]:
         return torch.ones(1)
     axes = [axis for axis in range(output.ndim) if axis != 1]
-    low, high = output.amin(axes, keepdim=True), output.amax(axes, keepdim=True)
-    rounding = ROUNDING * (high - low) + torch.finfo(output.dtype).eps * torch.maximum(high.abs(), low.abs())
-    change = ((output[group] - again).abs() - rounding).clamp(min=0).double().sum(axes).cpu()
+    change = _beyond(output, group, again, 1.0).sum(axes).cpu()
     by_noise = (output - output.roll(1, 0)).abs().double().sum(axes).cpu()
     return torch.where(change > 0, change / by_noise, 0.0)
+
+
+def _beyond(output: torch.Tensor, group: list[int], again: torch.Tensor, times: float) -> torch.Tensor:
+    """What each logit changed in a group of entries, beyond some times `ROUNDING` of its class's range."""
+    if output.shape[1:] != again.shape[1:]:
+        return torch.zeros_like(output[group]).double()
+    axes = [axis for axis in range(output.ndim) if axis != 1]
+    low, high = output.amin(axes, keepdim=True), output.amax(axes, keepdim=True)
+    rounding = times * ROUNDING * (high - low) + torch.finfo(output.dtype).eps * torch.maximum(high.abs(), low.abs())
+    return ((output[group] - again).abs() - rounding).clamp(min=0).double()

@@ -17,7 +17,7 @@ from segcertify.errors import InputError
 from segcertify.noise import Noise, described
 from segcertify.progress import Advance
 from segcertify.sampling.batch_size import halve_until_it_fits
-from segcertify.sampling.cross_talk import Answers, changes, chosen_entries
+from segcertify.sampling.cross_talk import MORE, Answers, changes, chosen_entries, many_changes
 from segcertify.sampling.probe import Probe, dependent_answers, dependent_noise, noisy_outputs
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.streams import DrawStream, Phase
@@ -68,7 +68,7 @@ class Draws:
             if labels.shape[1:] != self.components:
                 raise InputError(f"the model's components changed from {self.components} to {tuple(labels.shape[1:])}")
             if chosen is not None:
-                self._verify([(phase, start + entry) for entry in entries], chosen)
+                self._verify(phase, start, labels, entries, chosen)
                 self._verified, chosen = size, None
             start += size
             yield start, labels
@@ -112,17 +112,29 @@ class Draws:
         streams = [DrawStream(self.seed, self.input_id, phase, index) for phase, index in draws]
         return noisy_outputs(self.model, self.noise, self.x, streams)
 
-    def _verify(self, draws: Sequence[tuple[Phase, int]], first: Answers) -> None:
-        """Ask again for some draws of a batch that is larger than all before, in pairs: nothing may have changed."""
+    def _verify(
+        self, phase: Phase, start: int, labels: torch.Tensor, entries: Sequence[int], first: Answers
+    ) -> None:  # fmt: skip
+        """Ask again for some draws of a batch that is larger than all before, in pairs: nothing may have changed.
+
+        Where these leave it open, ask for more of them.
+        """
 
         def ask(positions: list[int]) -> Answers:
-            return Answers.of(*self._outputs(*(draws[position] for position in positions)))
+            return Answers.of(*self._outputs(*((phase, start + entries[position]) for position in positions)))
 
+        def ask_more(positions: list[int]) -> Answers:
+            return Answers.of(*self._outputs(*((phase, start + more[position]) for position in positions)))
+
+        size = len(labels)
+        more = chosen_entries(size, DrawStream(self.seed, self.input_id, "verify", size), MORE)
+        kept = first.labels if first.output.is_floating_point() else labels[more]
         changed = changes(first, self.x, ask)
         if changed.noise:
             raise dependent_noise(self.noise)
-        if changed.found:
-            raise dependent_answers(self.model, changed.found)
+        found = changed.found or (many_changes(kept, ask_more) if changed.open and size > len(entries) else "")
+        if found:
+            raise dependent_answers(self.model, found)
 
 
 def working_device(device: str | torch.device | None, model: Segmenter, x: Input | None = None) -> torch.device:

@@ -9,7 +9,7 @@ from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
 from segcertify.models.wrappers.precision import with_precision
-from segcertify.sampling.cross_talk import ENTRIES, Answers, changes, chosen_entries, inputs_differ
+from segcertify.sampling.cross_talk import ENTRIES, Answers, changes, chosen_entries, inputs_differ, many_changes
 from segcertify.sampling.streams import DrawStream
 
 
@@ -208,6 +208,51 @@ def test_rounding_is_told_from_cross_talk(rounding, passes, dtype):
     second = Answers(first.batch, second.output, second.labels)
     found = changes(first, torch.zeros(3, 40, 50), second.at).found
     assert bool(found) != passes, found
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_rounding_of_one_component_is_told_from_cross_talk(dtype, quiet):
+    """40,000 components that round by a normal number of 1/256 of the range; noise moves all of them, or one."""
+    rng = torch.Generator().manual_seed(0)
+    base = torch.randn(1, 2, 200, 200, generator=rng)
+    answers = base + (0.005 if quiet else 0.3) * torch.randn(6, 2, 200, 200, generator=rng)
+    answers[:, :, 0, 0] = torch.randn(6, 2, generator=rng)
+    again = answers + (answers.amax() - answers.amin()) / 256 * torch.randn(answers.shape, generator=rng)
+    batch = torch.rand(6, 2, 200, 200, generator=rng)
+    first = Answers.of(answers.to(dtype), batch)
+    assert changes(first, torch.zeros(2, 200, 200), Answers.of(again.to(dtype), batch).at).logits_of_one == 0
+    answers[:, :, 0, 0] = answers[:1, :, 0, 0].clone()
+    first = Answers.of(answers.to(dtype), batch)
+    assert changes(first, torch.zeros(2, 200, 200), Answers.of(again.to(dtype), batch).at).logits_of_one > 0
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2])
+def test_labels_of_one_component_may_be_ties(rate):
+    """200 of 40,000 components lie at a border, where noise changes half of their labels and rounding a fifth.
+
+    The bound is 16 + 5.7 + 5.8 changes of 64, where 12.8 are expected: one of 200 components passes it with
+    probability 0.01; the seed is fixed. A component whose labels were all the first entry's is found.
+    """
+    rng = torch.Generator().manual_seed(0)
+    first = (torch.rand(64, 40_000, generator=rng) < 0.5).long()
+    first[:, 200:] = 0
+    again = first.clone()
+    again[:, :200] ^= torch.rand(64, 200, generator=rng) < rate
+    ask = lambda labels: lambda group: Answers(labels[group], labels[group], labels[group])  # noqa: E731
+    assert many_changes(first, ask(again)) == ""
+    first[:, 0] = 0
+    again[:, 0] = torch.arange(64) % 2
+    assert many_changes(first, ask(again)) == "1 components changed as noise changes them"
+
+
+def test_classifiers_that_give_labels_are_asked_for_more():
+    """64 entries of one label show what six cannot; 12 labels of six entries are enough."""
+    for N, entries in ((1, 64), (12, 0)):
+        model = Recorded(lambda batch: (batch > 0).long())
+        sc.sample(model, torch.zeros(N), noise=NOISE, n=100, n0=10, seed=0)
+        at = [len(batch) for batch in model.batches].index(100)
+        assert sum(map(len, model.batches[at + 1 :])) == 6 + entries
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4])

@@ -167,3 +167,53 @@ def test_random_models_that_use_their_seeds_get_true_certificates(rate_exceeds):
     refused, false = outcome(Flips(lambda seeds: seeds), runs=RUNS)
     assert refused == 0
     assert not rate_exceeds(false, RUNS, ALPHA), false
+
+
+@pytest.mark.parametrize("answer", [labels, logits])
+@pytest.mark.parametrize("pixels", [1, 2, 4])
+def test_cross_talk_in_few_components_is_refused(pixels, answer):
+    """1, 2 or 4 of 1,024 take the first entry's answers, in batches above 2: at P no certificate of them is true.
+
+    30 runs, seeds fixed. All runs with logits are refused. One component's labels are missed where five of the six that
+    are asked again are the first one's: with probability 0.75^6 = 0.18 all are the likelier label, and the certificate
+    is false. More than 12 of 30 are with probability 0.001. Without a look at single components 16 to 28 were.
+    """
+    x = torch.ones(1024, dtype=torch.float64)
+    x[:pixels] = 0
+
+    def model(batch):
+        right = answer(batch)
+        if len(batch) > 2:
+            right[..., :pixels] = right[:1, ..., :pixels].clone()
+        return right
+
+    refused = false = 0
+    for seed in range(FEWER):
+        try:
+            votes = sc.sample(model, x, noise=GAUSSIAN, n=100, n0=10, seed=seed)
+        except sc.InputError as error:
+            refused += "different answers to the same noisy input" in str(error)
+        else:
+            false += bool((sc.certify_votes(votes, tau=TAU, alpha=ALPHA).labels[:pixels] >= 0).any())
+    assert false <= (0 if answer is logits else 12), (false, refused)
+    assert refused == FEWER or answer is labels
+
+
+def test_cross_talk_of_one_label_is_refused():
+    """A classifier that gives labels, p = 0.7, whose entries are the first one's in batches above 100.
+
+    Of 64 labels at most two change with probability 63^2 / 2 * 0.3^2 * 0.7^61 = 1e-7; seeds are fixed.
+    """
+    x = torch.tensor([0.25 * float(special.ndtri(0.7))], dtype=torch.float64)
+
+    def model(batch):
+        right = (batch[:, 0] > 0).long()
+        return right[:1].expand(len(batch)).clone() if len(batch) > 100 else right
+
+    refused = 0
+    for seed in range(100):
+        try:
+            sc.cohen.certify(model, x, noise=GAUSSIAN, n=1000, n0=100, seed=seed)
+        except sc.InputError as error:
+            refused += "different answers to the same noisy input" in str(error)
+    assert refused == 100
