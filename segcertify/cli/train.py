@@ -105,7 +105,7 @@ def train(
     model: Model[str] = "lite",
     start: Annotated[
         Path | None,
-        typer.Option(help="Weights to start from: EfficientNet-Lite0's for lite, or a model of this architecture."),
+        typer.Option(help="Weights to start from: EfficientNet-Lite's for lite, or a model of this architecture."),
     ] = None,
     validation: Annotated[
         str | None, typer.Option(help="Spec of a data set on which to measure the model while it trains.")

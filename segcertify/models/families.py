@@ -40,7 +40,8 @@ def new(spec: str, *, classes: int) -> nn.Module:
     """A network of that many classes with fresh weights, to be trained.
 
     ========================= ==========================================================================
-    ``lite``                  EfficientNet-Lite0 with a decoder, ``?width=`` its channels, ``?stride=16`` shorter
+    ``lite``                  EfficientNet-Lite0 with a decoder, ``?width=`` its channels, ``?stride=16`` shorter,
+                              ``?size=1`` to 4 larger
     ``hrnet``                 HRNetV2-W48; ``?width=18&blocks=2&modules=1,3,2`` are others
     ``hrnet:w18-small-v2``    a named HRNetV2: w48, w18, w18-small-v2
     ``pointnet2``             PointNet++ for parts of shapes; ``?normals=false`` for points without normals
@@ -138,10 +139,18 @@ MODULES = Option("NUMBER,NUMBER,NUMBER", lambda text: tuple(POSITIVE.read(count)
 FAMILIES: dict[str, Family] = {
     "lite": Family(
         Lite,
-        lambda net: {"classes": net.classes, "width": net.width, "stride": net.stride, **net.normalise.description()},
-        lambda *, classes, width, mean, std, stride=32: Lite(classes, width, stride, mean=mean, std=std),
+        lambda net: {
+            "classes": net.classes,
+            "width": net.width,
+            "stride": net.stride,
+            **({"size": net.size} if net.size else {}),
+            **net.normalise.description(),
+        },
+        lambda *, classes, width, mean, std, stride=32, size=0: Lite(
+            classes, width, stride, size=size, mean=mean, std=std
+        ),
         lambda _, classes, **options: Lite(classes, **options),
-        {"width": POSITIVE, "stride": POSITIVE},
+        {"width": POSITIVE, "stride": POSITIVE, "size": POSITIVE},
     ),
     "hrnet": Family(
         HRNet,

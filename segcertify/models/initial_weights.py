@@ -25,11 +25,12 @@ def described(path: FilePath) -> str:
 def start_from(model: nn.Module, path: FilePath) -> tuple[str, ...]:
     """Give a fresh network the weights in a file; returns the names of those that stay fresh.
 
-    For `Lite` the file may hold the public ImageNet weights of EfficientNet-Lite0, which start its encoder. Any other
-    file gives all weights of the same name and shape: a network trained on other classes keeps all but its last layer.
+    For `Lite` the file may hold the public ImageNet weights of the EfficientNet-Lite of its size, which start its
+    encoder. Any other file gives all weights of the same name and shape: a network trained on other classes keeps all
+    but its last layer.
     """
     state, _ = read_weights(path)
-    if isinstance(model, Lite) and (encoder := imagenet_encoder(state, DEPTHS[model.stride])):
+    if isinstance(model, Lite) and (encoder := imagenet_encoder(state, model.size, DEPTHS[model.stride])):
         set_weights(model.encoder, encoder)
         return tuple(name for name in model.state_dict() if not name.startswith("encoder."))
     own = model.state_dict()

@@ -89,7 +89,7 @@ def test_new_from_a_factory():
         ),
         ("hrnet?width=4&width=5", "gives the option 'width' twice"),
         ("lite:large", "there is one lite network, but got 'lite:large': write lite.OPTION=VALUE"),
-        ("lite?depth=3", "unknown option 'depth' in 'lite.depth=3': use width=NUMBER .* or stride=NUMBER"),
+        ("lite?depth=3", "unknown option 'depth' in 'lite.depth=3': use width=NUMBER .* or size=NUMBER"),
         ("python:", "expected python:module:factory"),
         ("python:no_such_module_x:make", "cannot import 'no_such_module_x'"),
         (f"python:{__name__}:missing", "has no function 'missing'"),
@@ -116,6 +116,7 @@ def test_classes_are_a_positive_integer(classes):
         HRNet(Architecture(4, 3, 1, (1, 1, 2)), mean=(0.1, 0.2, 0.3), std=(1, 2, 1 / 3)),
         Lite(2, 8),
         Lite(3, 12, mean=(0.5,) * 3, std=(0.1,) * 3),
+        Lite(2, 8, 16, size=1),
     ],
 )
 def test_a_description_builds_the_network(model):

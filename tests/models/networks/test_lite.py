@@ -9,7 +9,7 @@ from torch import nn
 from segcertify import InputError
 from segcertify.models import Lite
 from segcertify.models.formats.weights import State
-from segcertify.models.networks.lite import SKIPS, STAGES, Encoder, SameConv, imagenet_encoder
+from segcertify.models.networks.lite import SIZES, SKIPS, STAGES, Encoder, SameConv, imagenet_encoder, stages
 
 # Some entries of the public file efficientnet-lite0-57934424.pth, which has 288 up to its classifier.
 PUBLIC = {
@@ -77,7 +77,7 @@ def test_features_of_the_stages():
 
 
 def test_the_short_encoder_is_the_first_five_stages():
-    whole, short = Encoder().eval(), Encoder(5).eval()
+    whole, short = Encoder().eval(), Encoder(STAGES[:5]).eval()
     short.load_state_dict({name: whole.state_dict()[name] for name in short.state_dict()})
     x = torch.rand(1, 3, 65, 96)
     for expected, found in zip(whole(x)[:5], short(x), strict=True):
@@ -87,7 +87,32 @@ def test_the_short_encoder_is_the_first_five_stages():
 def test_the_short_network():
     model = Lite(classes=4, width=8, stride=16).eval()
     assert model(torch.rand(2, 3, 65, 90)).shape == (2, 4, 17, 23)
-    assert sum(w.numel() for w in Encoder(5).parameters()) < 0.35 * sum(w.numel() for w in Encoder().parameters())
+    assert sum(w.numel() for w in Encoder(STAGES[:5]).parameters()) < 0.35 * sum(
+        w.numel() for w in Encoder().parameters()
+    )
+
+
+# What the public files efficientnet-lite1-77cc7160.pth and efficientnet-lite2-9656183e.pth have before their heads.
+@pytest.mark.parametrize(("size", "entries", "weights"), [(1, 378, 3_697_968), (2, 378, 4_330_184)])
+def test_larger_encoders_have_the_layout_of_the_public_weights(size, entries, weights):
+    state = Encoder(stages(size)).state_dict()
+    assert len(state) == entries
+    assert sum(tensor.numel() for name, tensor in state.items() if name.endswith("weight")) == weights
+
+
+def test_the_smallest_size_is_lite0():
+    assert stages(0) == stages() == STAGES
+
+
+@pytest.mark.parametrize("size", range(len(SIZES)))
+def test_networks_of_every_size(size):
+    assert Lite(classes=4, width=8, stride=16, size=size).eval()(torch.rand(1, 3, 33, 47)).shape == (1, 4, 9, 12)
+
+
+@pytest.mark.parametrize("size", [5, -1, 1.5, "2"])
+def test_sizes_that_do_not_exist_are_refused(size):
+    with pytest.raises(InputError, match="size must be"):
+        Lite(classes=4, size=size)
 
 
 @pytest.mark.parametrize("stride", [8, 64, "16", None])
