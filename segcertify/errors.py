@@ -4,10 +4,21 @@ import difflib
 import math
 import operator
 from collections.abc import Iterable
+from typing import Self
 
 
 class InputError(ValueError):
     """A value, shape or file that cannot be used; raised before long work starts."""
+
+
+class ModelError(InputError):
+    """The model itself failed, perhaps in the middle of long work: what was done before can be kept."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """What the model raised, in one line."""
+        said = " ".join(str(error).split())
+        return cls(f"the model failed, {type(error).__name__}: {said[:300]}{' ...' if said[300:] else ''}")
 
 
 def unknown(

@@ -38,8 +38,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def usual_signals():
-    """Ctrl-C and SIGTERM as a new process has them; however a test ends, others get them as they were."""
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    """Signals that stop, as a new process has them; however a test ends, others get them as they were."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
     before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
     for number, handler in before.items():

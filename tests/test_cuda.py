@@ -90,7 +90,7 @@ def test_a_network_in_memory_that_runs_out_halves_its_batch():
 
 
 def test_an_interrupted_run_resumes(tmp_path):
-    class StopError(Exception):
+    class StopError(BaseException):
         pass
 
     calls = []

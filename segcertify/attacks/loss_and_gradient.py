@@ -12,7 +12,7 @@ from segcertify.errors import InputError
 from segcertify.models.wrappers.multiscale import MultiScale
 from segcertify.noise import Noise
 from segcertify.sampling.batch_size import halve_until_it_fits
-from segcertify.sampling.segmenter import Segmenter, is_random, to_labels, to_model_dtype, upsampled
+from segcertify.sampling.segmenter import Segmenter, is_random, model_errors, to_labels, to_model_dtype, upsampled
 from segcertify.sampling.streams import DrawStream
 
 
@@ -124,7 +124,8 @@ class LossAndGradient:
     def _logits(self, batch: torch.Tensor, seeds: list[int]) -> torch.Tensor:
         """The model's logits at the input's resolution, differentiable."""
         cast = to_model_dtype(self.model, batch)
-        output = self.model(cast, seeds=seeds) if is_random(self.model) else self.model(cast)  # type: ignore[call-arg]
+        with model_errors():
+            output = self.model(cast, seeds=seeds) if is_random(self.model) else self.model(cast)  # type: ignore[call-arg]
         if not isinstance(output, torch.Tensor) or not output.is_floating_point():
             kind = output.dtype if isinstance(output, torch.Tensor) else type(output).__name__
             raise InputError(f"an attack follows gradients and needs logits, but the model gave {kind}: return logits")

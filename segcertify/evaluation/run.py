@@ -17,7 +17,7 @@ import torch
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.data import DataSet, Scene
-from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.errors import InputError, ModelError, require_integer, require_probability
 from segcertify.evaluation.attacked import AttackedScenes
 from segcertify.evaluation.scenes import labels_record, radius_record, scenes_digest
 from segcertify.models import card_of, with_precision
@@ -136,7 +136,10 @@ class _Evaluation:
             advance(done * draws)
             self._delete_checkpoints(data.ids[:done])  # a kill may come between a scene's records and this
             for index in range(done, len(data)):
-                file.append(list(self._scene(data[index], advance)))
+                try:
+                    file.append(list(self._scene(data[index], advance)))
+                except ModelError as error:
+                    raise ModelError(f"scene {data.ids[index]!r}, after {counted(index, 'scene')}: {error}") from error
                 self._delete_checkpoints([data.ids[index]])
 
     def _scene(self, scene: Scene, advance: Advance) -> Iterator[Record]:

@@ -93,10 +93,12 @@ class RecordFile:
         """Add one scene's records, flushed to the disk before this returns."""
         if len(records) != self._per_scene:
             raise InputError(f"a scene has {self._per_scene} records, but got {len(records)}")
-        with self._path.open("a", encoding="utf-8") as file:
-            file.writelines(self._lines(records))
-            file.flush()
-            os.fsync(file.fileno())
+        before, text = self._digest, "".join(self._lines(records))
+        try:
+            atomic.append_text(self._path, text)
+        except InputError:
+            self._digest = before
+            raise
         self.records += records
 
     def _lines(self, records: Iterable[Record]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from segcertify.arrays import Array
-from segcertify.errors import InputError, require_finite
+from segcertify.errors import InputError, ModelError, require_finite
 from segcertify.sampling.draws import Draws
 from segcertify.sampling.identity import identity
 from segcertify.sampling.probe import fingerprint
@@ -56,6 +56,7 @@ class Checkpoint:
         self._every = require_finite("checkpoint_every", every)
         self._saved = time.monotonic()
         self._asked_to_stop: Callable[[], BaseException | None] = lambda: None
+        self._last: tuple[Phase, int, Mapping[str, torch.Tensor]] | None = None
 
     @cached_property
     def _answers(self) -> tuple[tuple[float, ...], Array]:
@@ -69,12 +70,20 @@ class Checkpoint:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Within, a signal to stop makes a state due, and is raised once that is saved."""
+        """Within, a signal to stop makes a state due, and is raised once that is saved. A model's failure saves it too."""
         if self._path is None:
             yield
             return
+        assert self._answers  # asked for now: a model that has failed may answer nothing more
         with interruption() as self._asked_to_stop:
-            yield
+            try:
+                yield
+            except ModelError as error:
+                if self._last is None:
+                    raise
+                self._write(*self._last)
+                kept = f"The {self._last[1]} draws before it are kept in {self._path}, for a run that goes on"
+                raise ModelError(f"{error}. {kept}") from error
 
     def load(self) -> State | None:
         """The state last saved, or None if there is none."""
@@ -121,8 +130,14 @@ class Checkpoint:
     def save_if_due(self, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor], *, last: bool = False) -> None:
         """Write the state if it is the last, if ``every`` seconds have passed, or if the process is asked to stop."""
         late = time.monotonic() - self._saved >= self._every
+        self._last = phase, done, arrays
         if self._path is None or not (last or late or self._asked_to_stop()):
             return
+        self._write(phase, done, arrays)
+        if stop := self._asked_to_stop():
+            raise stop
+
+    def _write(self, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor]) -> None:
         header = {
             "phase": phase, "done": done, "batch_size": self._draws.batch_size,
             "run": self._run, "seed_given": self._draws.seed_given, "model": self._model,
@@ -130,10 +145,9 @@ class Checkpoint:
         }  # fmt: skip
         content = {name: array.cpu().numpy() for name, array in arrays.items()}
         content[_LABELS] = self._answers[1]
-        archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=content)
+        if self._path is not None:
+            archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=content)
         self._saved = time.monotonic()
-        if stop := self._asked_to_stop():
-            raise stop
 
 
 def recorded_seed(path: str | os.PathLike[str] | None) -> Seed | None:

@@ -13,10 +13,10 @@ import torch
 from torch import nn
 
 from segcertify.arrays import Array
-from segcertify.errors import InputError
+from segcertify.errors import InputError, ModelError
 from segcertify.noise import Noise, described
 from segcertify.progress import Advance
-from segcertify.sampling.batch_size import halve_until_it_fits
+from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
 from segcertify.sampling.cross_talk import MORE, Answers, changes, chosen_entries, many_changes
 from segcertify.sampling.probe import Probe, dependent_answers, dependent_noise, noisy_outputs
 from segcertify.sampling.segmenter import Segmenter
@@ -62,7 +62,10 @@ class Draws:
         while start < stop:
             limit = min(end for end in (*ends, stop) if end > start)
             wanted = min(self.batch_size, limit - start)
-            size, (labels, entries, chosen) = halve_until_it_fits(next_answers, wanted)
+            try:
+                size, (labels, entries, chosen) = halve_until_it_fits(next_answers, wanted)
+            except (InputError, RuntimeError) as error:
+                raise self._failed(error, phase, start) from error
             if size < wanted:
                 self.batch_size = size
             if labels.shape[1:] != self.components:
@@ -73,6 +76,14 @@ class Draws:
             start += size
             yield start, labels
             advance(size)
+
+    def _failed(self, error: InputError | RuntimeError, phase: Phase, start: int) -> Exception:
+        """What the model did wrong in the middle, with the draw and the input."""
+        if not isinstance(error, InputError) and not out_of_memory(error):
+            return error
+        said = error if isinstance(error, InputError) else ModelError.of(error)
+        which = "candidates" if phase == "candidate" else "agreement"
+        return ModelError(f"{said} (after {start} draws for {which}, of the input {self.input_id!r})")
 
     def zeros(self, *classes: int) -> torch.Tensor:
         """Counts to begin with: (*components), or (classes, *components)."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from segcertify.errors import InputError
+from segcertify.errors import InputError, ModelError
 from segcertify.noise import Noise
 from segcertify.sampling.batch_size import fitting_batch_size, forget_peak, halve_until_it_fits, out_of_memory
 from segcertify.sampling.cross_talk import inputs_differ
@@ -82,8 +82,11 @@ def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tupl
             forget_peak(x.device)
             beside, beside_batch = (each[0] for each in outputs(*[0, 3][:size]))
         except Exception as error:
-            if isinstance(error, InputError) or out_of_memory(error):
+            if (isinstance(error, InputError) and not isinstance(error, ModelError)) or out_of_memory(error):
                 raise
+            error = (
+                error.__cause__ if isinstance(error, ModelError) and isinstance(error.__cause__, Exception) else error
+            )
             how = ", seeds=[...]) since it says it is random" if is_random(model) else ")"
             raise InputError(
                 f"the model failed when called as model(batch{how} with a batch of shape "

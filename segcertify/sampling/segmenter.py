@@ -8,14 +8,17 @@ itself random declares ``random = True`` and is called as
 models, with equal seeds) must get equal answers, wherever in a batch they stand.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 import torch
 from torch import nn
 
 from segcertify.arrays import IntArray
-from segcertify.errors import InputError
+from segcertify.errors import InputError, ModelError
+from segcertify.sampling.batch_size import out_of_memory
+from segcertify.storage.interruption import Stop
 
 LARGEST_LABEL = 32_766
 
@@ -67,7 +70,10 @@ def to_model_dtype(model: Segmenter, batch: torch.Tensor) -> torch.Tensor:
 
 def base_labels(model: Segmenter, x: torch.Tensor) -> IntArray:
     """The model's own labels of one input, without noise, in one pass."""
-    return predict(model, to_model_dtype(model, x[None]), [0] if is_random(model) else None)[0].cpu().numpy()
+    try:
+        return predict(model, to_model_dtype(model, x[None]), [0] if is_random(model) else None)[0].cpu().numpy()
+    except RuntimeError as error:
+        raise (ModelError.of(error) if out_of_memory(error) else error) from error
 
 
 def predict(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
@@ -77,7 +83,7 @@ def predict(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None =
 
 def raw_output(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
     """What the model says, as it says it: one tensor, an entry for each of the batch."""
-    with torch.no_grad():
+    with torch.no_grad(), model_errors():
         output = model(batch) if seeds is None else model(batch, seeds=list(seeds))  # type: ignore[call-arg]
     if not isinstance(output, torch.Tensor):
         raise InputError(
@@ -90,6 +96,22 @@ def raw_output(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | Non
             "expected logits (B, classes, *components) or labels (B, *components)"
         )
     return output
+
+
+@contextmanager
+def model_errors() -> Iterator[None]:
+    """Whatever a model raises within becomes a `ModelError`, also if it asks to exit.
+
+    Left alone are bad input, signals, and memory that ran out, for which a smaller batch may suffice.
+    """
+    try:
+        yield
+    except (InputError, Stop):
+        raise
+    except (Exception, SystemExit) as error:
+        if isinstance(error, Exception) and out_of_memory(error):
+            raise
+        raise ModelError.of(error) from error
 
 
 def to_labels(output: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:

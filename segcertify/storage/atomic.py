@@ -1,9 +1,15 @@
 """Files that appear whole or not at all: written beside the path under another name, to the disk, then renamed."""
 
+import hashlib
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 
 from segcertify.errors import InputError
+
+_TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.([0-9]{1,19})\.segcertify-tmp")
+"""The other name: a digest of the file's name, which may be as long as names can be, and the process that writes."""
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -14,7 +20,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file and the folders above it. Whoever reads the path sees the old content or the new, never a part."""
     path = require_writable(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")  # several processes may write at once
+    temporary = temporary_name(path)
     try:
         with temporary.open("wb") as file:
             file.write(data)
@@ -22,17 +28,47 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
             os.fsync(file.fileno())  # or a crash of the machine may leave the new name with no content
         os.replace(temporary, path)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+        raise InputError(f"cannot write {path}: {error.strerror}. What was there before is kept") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def append_text(path: str | os.PathLike[str], text: str) -> None:
+    """Add a text to a file, on the disk before this returns. If that fails, the file is as it was."""
+    path = require_writable(path)
+    try:
+        with path.open("ab", buffering=0) as file:
+            size, data = os.fstat(file.fileno()).st_size, text.encode("utf-8")
+            try:
+                while data:
+                    data = data[file.write(data) :]
+                os.fsync(file.fileno())
+            except OSError:
+                os.ftruncate(file.fileno(), size)
+                raise
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}. What was there before is kept") from None
+
+
+def temporary_name(path: Path) -> Path:
+    """Where this process writes a file's content first; several processes may write at once."""
+    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
+    return path.with_name(f".{digest}.{os.getpid()}.segcertify-tmp")
 
 
 def remove_stale(folder: Path) -> None:
-    """Remove what dead processes, killed in the middle of a write, left in a folder and in the folders right below."""
-    for temporary in (*folder.glob(".*.tmp"), *folder.glob("*/.*.tmp")):
-        pid = temporary.name.split(".")[-2]
-        if pid.isdecimal() and not _is_alive(int(pid)):
-            temporary.unlink(missing_ok=True)
+    """Remove what dead processes, killed in the middle of a write, left in a folder and in the folders right below.
+
+    Only plain files with the names of `temporary_name` go; links are neither removed nor followed.
+    """
+    with suppress(OSError):
+        entries = list(os.scandir(folder))
+        below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        for entry in (*entries, *(inner for each in below for inner in os.scandir(each))):
+            named = _TEMPORARY.fullmatch(entry.name)
+            if named and entry.is_file(follow_symlinks=False) and not _is_alive(int(named[1])):
+                os.unlink(entry.path)
 
 
 def _is_alive(pid: int) -> bool:
@@ -55,8 +91,10 @@ def require_writable(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+        with suppress(FileNotFoundError):
+            path.stat()
+    except (OSError, ValueError) as error:  # ValueError: a null character
+        raise InputError(f"cannot write {path}: {getattr(error, 'strerror', error)}") from None
     if path.is_dir():
         raise InputError(f"cannot write {path}: it is a folder")
     if not os.access(path.parent, os.W_OK):

@@ -1,19 +1,61 @@
-"""Interruption: work that is asked to stop finishes its step first, so that its state can be saved."""
+"""Interruption: work that is asked to stop finishes its step first, so that its state can be saved.
+
+Ctrl-C sends SIGINT, a cluster that ends a job SIGTERM, a terminal that is closed SIGHUP.
+"""
 
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
+
+class Stop(SystemExit):
+    """The exit that a signal asks for. Its code is 128 and the signal's number, as shells have it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.signal = signal.Signals(number).name
+
+
 STOPS: dict[int, Callable[[], BaseException]] = {
     signal.SIGINT: KeyboardInterrupt,
-    signal.SIGTERM: lambda: SystemExit(128 + signal.SIGTERM),
+    **{number: partial(Stop, number) for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None))},
 }
-"""What is raised, once the step is finished: Ctrl-C sends SIGINT, a cluster that ends a job SIGTERM."""
+"""What is raised, once the step is finished. Windows has no SIGHUP."""
 
-USUAL = (signal.default_int_handler, signal.SIG_DFL)
+
+def _at_once(number: int, frame: FrameType | None) -> None:
+    raise STOPS[number]()
+
+
+USUAL = (signal.default_int_handler, signal.SIG_DFL, _at_once)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Within, all of `STOPS` raise what they ask for, where they would end the process without a word.
+
+    Signals that the caller handles or ignores (as nohup does SIGHUP) are left alone.
+    """
+    usual = _usual()
+    for number in usual:
+        signal.signal(number, _at_once)
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+
+
+def _usual() -> dict[int, Any]:
+    """The signals that nobody handles, and what they do now. Outside the main thread Python delivers none."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    handlers = {number: signal.getsignal(number) for number in STOPS}
+    return {number: handler for number, handler in handlers.items() if handler in USUAL}
 
 
 @contextmanager
@@ -24,7 +66,7 @@ def interruption() -> Iterator[Callable[[], BaseException | None]]:
     Signals that the caller handles or ignores are left alone. Outside the main thread Python delivers no signals.
     """
     asked: list[BaseException] = []
-    usual: dict[int, Any] = {}
+    usual = _usual()
 
     def restore() -> None:
         for number, handler in usual.items():
@@ -34,9 +76,6 @@ def interruption() -> Iterator[Callable[[], BaseException | None]]:
         asked.append(STOPS[number]())
         restore()
 
-    if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.getsignal(number) for number in STOPS}
-        usual = {number: handler for number, handler in handlers.items() if handler in USUAL}
     try:
         for number in usual:
             signal.signal(number, note)

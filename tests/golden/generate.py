@@ -386,7 +386,7 @@ STOPS = {"candidate": ("image-gaussian", 5), "agree": ("image-prefixes", 14)}
 """The phase in which a run stops: whose votes it samples, and how many calls its model answers (probes count too)."""
 
 
-class StoppedError(Exception):
+class StoppedError(BaseException):
     """Raised in the middle of a run."""
 
 

@@ -120,7 +120,7 @@ def test_a_model_that_differs_a_little_is_refused(name, tmp_path):
         sc.certify(other, x, **settings)
 
 
-class StoppedError(Exception):
+class StoppedError(BaseException):
     """A run was stopped here."""
 
 

@@ -15,6 +15,7 @@ import torch
 from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
+from segcertify.errors import ModelError
 
 
 @pytest.mark.parametrize("cut", [1, 30, 99])
@@ -72,11 +73,11 @@ def test_out_of_memory_at_a_batch_of_one_is_an_error():
             raise torch.OutOfMemoryError("CUDA out of memory")
         return stripes(batch)
 
-    with pytest.raises(torch.OutOfMemoryError):
+    with pytest.raises(ModelError, match=r"the model failed, OutOfMemoryError: CUDA out of memory \(after \d draws"):
         sc.sample(starving, image(), noise=NOISE, batch_size=1, seed=0)
 
 
-class KilledError(Exception):
+class KilledError(BaseException):
     """Stands for any sudden end."""
 
 
@@ -110,11 +111,11 @@ def test_an_interrupted_run_resumes_to_the_same_votes(tmp_path, after):
 
 
 @pytest.mark.usefixtures("usual_signals")
-@pytest.mark.parametrize("within", [5, 8, 9, 20])
+@pytest.mark.parametrize("within", [6, 9, 10, 21])
 def test_ctrl_c_loses_no_draw(tmp_path, within):
-    """In batches of 4, with no other state saved: 3 of the probe, 5 batches of candidates, 15 more.
+    """In batches of 4, with no other state saved: 3 of the probe, 1 for the fingerprint, 5 batches of candidates, 15 more.
 
-    The first batch is the largest: its four entries are asked again, in the two calls after it (5 and 6).
+    The first batch is the largest: its four entries are asked again, in the two calls after it (6 and 7).
     """
     settings = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "checkpoint": tmp_path / "resume.safetensors"}
     settings["seed"] = 0
@@ -135,8 +136,44 @@ def test_ctrl_c_loses_no_draw(tmp_path, within):
 
     votes = sc.sample(counting, image(), **settings, checkpoint_every=1e9)
     assert same(votes, sc.sample(stripes, image(), noise=NOISE, n=60, n0=20, seed=0))
-    done = 4 * max(1, within - 5)
+    done = 4 * max(1, within - 6)
     assert sum(seen[3:]) <= 80 - done + 4 + 2  # what was left, a check of four entries, and two for the fingerprint
+
+
+@pytest.mark.parametrize("phase", ["candidate", "agree"])
+@pytest.mark.parametrize(
+    "failure", [RuntimeError("boom\n" * 99), ValueError("no"), SystemExit(3), "nan", MemoryError()]
+)
+def test_a_model_that_fails_in_the_middle_loses_no_draw(tmp_path, failure, phase):
+    """Whatever it does: the draws before are kept, the input is named, and a mended model goes on from there."""
+    settings = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "checkpoint": tmp_path / "resume.safetensors"}
+    settings |= {"seed": 0, "input_id": "photo", "checkpoint_every": 1e9}
+    calls, fails = itertools.count(1), 9 if phase == "candidate" else 20
+
+    def logits(batch):
+        return torch.stack([batch[:, 0], 1 - batch[:, 0]], 1)
+
+    def failing(batch):
+        if next(calls) >= fails:  # and for ever after
+            if failure == "nan":
+                return logits(batch) * torch.nan
+            raise failure
+        return logits(batch)
+
+    done = 8 if phase == "candidate" else 32
+    with pytest.raises(ModelError, match=rf"of the input 'photo'\)\. The {done} draws before it are kept in ") as found:
+        sc.sample(failing, image(), **settings)
+    assert "\n" not in str(found.value)
+    assert len(str(found.value)) < 600
+    seen = []
+
+    def counting(batch):
+        seen.append(len(batch))
+        return logits(batch)
+
+    votes = sc.sample(counting, image(), **settings)
+    assert same(votes, sc.sample(logits, image(), noise=NOISE, n=60, n0=20, seed=0, input_id="photo"))
+    assert sum(seen[3:]) <= 80 - done - (20 if phase == "agree" else 0) + 4 + 2
 
 
 def test_resuming_keeps_the_batch_partition(tmp_path):

@@ -40,9 +40,31 @@ def test_the_content_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch
     assert done == ["fsync", "replace"]
 
 
+def test_an_append_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "records.jsonl"
+    atomic.append_text(path, "1\n")
+    atomic.append_text(path, "2\n")
+
+    def fail(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(InputError, match=r"cannot write .*records\.jsonl: No space left on device"):
+        atomic.append_text(path, "3\n")
+    assert path.read_text() == "1\n2\n"
+
+
+def test_names_as_long_as_names_can_be(tmp_path):
+    atomic.write_text(tmp_path / ("a" * 255), "1")
+    assert os.listdir(tmp_path) == ["a" * 255]
+
+
 def test_paths_that_cannot_be_written_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="it is a folder"):
         atomic.write_text(tmp_path, "")
     with pytest.raises(InputError, match="cannot write"):
         atomic.require_writable(tmp_path / "file" / "below")
+    for path, message in ((tmp_path / ("a" * 256), "File name too long"), (".", "folder"), ("a\0b", "null")):
+        with pytest.raises(InputError, match=f"cannot write .*{message}"):
+            atomic.require_writable(path)

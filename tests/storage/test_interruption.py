@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from segcertify.storage.interruption import STOPS, interruption
+from segcertify.storage.interruption import STOPS, Stop, interruption, stoppable
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 
@@ -25,10 +25,24 @@ def test_after_the_first_signal_any_other_does_what_it_always_does():
     def work():
         with interruption():
             signal.raise_signal(signal.SIGTERM)
-            assert [signal.getsignal(number) for number in STOPS] == [signal.default_int_handler, signal.SIG_DFL]
+            assert [signal.getsignal(number) for number in STOPS] == [signal.default_int_handler, *2 * [signal.SIG_DFL]]
 
     with pytest.raises(SystemExit):
         work()
+
+
+def test_within_stoppable_every_signal_raises_what_it_asks_for():
+    before = [signal.getsignal(number) for number in STOPS]
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+        with pytest.raises(Stop) as found, stoppable():
+            signal.raise_signal(number)
+        assert (found.value.code, found.value.signal) == (code, signal.Signals(number).name)
+    with pytest.raises(KeyboardInterrupt), stoppable():
+        signal.raise_signal(signal.SIGINT)
+    with pytest.raises(Stop), stoppable(), interruption() as asked:
+        signal.raise_signal(signal.SIGTERM)
+        assert isinstance(asked(), Stop)  # it waits, as outside
+    assert [signal.getsignal(number) for number in STOPS] == before
 
 
 def test_a_callers_own_handler_is_called():
@@ -41,11 +55,12 @@ def test_a_callers_own_handler_is_called():
 
 
 def test_signals_that_are_ignored_stay_so():
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with interruption() as asked:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert asked() is None
-    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    for number in (signal.SIGINT, signal.SIGHUP):  # as nohup does
+        signal.signal(number, signal.SIG_IGN)
+        with stoppable(), interruption() as asked:
+            os.kill(os.getpid(), number)
+            assert asked() is None
+        assert signal.getsignal(number) == signal.SIG_IGN
 
 
 def test_other_threads_are_not_asked():

@@ -112,13 +112,30 @@ def test_what_dead_processes_left_half_written_is_removed(tmp_path):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     (tmp_path / "votes").mkdir()
-    kept = [".a.tmp", ".a.x.tmp", f".a.{os.getppid()}.tmp", "a.1.tmp", "config.json"]
-    gone = [f".config.json.{dead.pid}.tmp", f"votes/.a-b.c.{dead.pid}.tmp", f".a.{os.getpid()}.tmp", f".a.{9**30}.tmp"]
+    digest, end = "0123456789abcdef", "segcertify-tmp"
+    alive, foreign = f".{digest}.{os.getppid()}.{end}", [".a.tmp", f".a.{dead.pid}.tmp", f".a.{dead.pid}.{end}"]
+    kept = [alive, *foreign, f"{digest}.{dead.pid}.{end}", f".{digest}.{dead.pid}.{end}.png", "config.json"]
+    gone = [f".{digest}.{dead.pid}.{end}", f"votes/.{digest}.{dead.pid}.{end}", f".{digest}.{os.getpid()}.{end}"]
     for name in kept + gone:
         (tmp_path / name).write_text("")
     with locked(tmp_path):
         assert sorted(os.listdir(tmp_path)) == sorted([*kept, "votes", LOCK])
         assert os.listdir(tmp_path / "votes") == []
+
+
+def test_links_are_neither_removed_nor_followed(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    name, elsewhere, folder = f".0123456789abcdef.{dead.pid}.segcertify-tmp", tmp_path / "elsewhere", tmp_path / "run"
+    for each in (elsewhere, folder):
+        each.mkdir()
+    (elsewhere / name).write_text("")
+    (folder / "below").symlink_to(elsewhere)
+    (folder / name).symlink_to(elsewhere / name)
+    with locked(folder):
+        pass
+    assert (elsewhere / name).is_file()
+    assert (folder / name).is_symlink()
 
 
 def test_where_nothing_can_be_locked_a_warning_says_so(tmp_path, monkeypatch):
