@@ -56,6 +56,14 @@ def require_positive(name: str, value: float) -> float:
     return number
 
 
+def require_not_negative(name: str, value: float) -> float:
+    """``value`` as a finite float of at least zero."""
+    number = require_finite(name, value)
+    if number < 0:
+        raise InputError(f"{name} must not be negative, but got {value!r}")
+    return number
+
+
 def require_finite(name: str, value: float) -> float:
     """``value`` as a finite float."""
     try:

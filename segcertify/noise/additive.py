@@ -8,8 +8,8 @@ import numpy as np
 from scipy import special
 
 from segcertify.arrays import FloatArray
-from segcertify.errors import InputError, require_integer
-from segcertify.noise.base import P, ScaledNoise, Stream, Tensor, above_half, filled
+from segcertify.errors import InputError, require_integer, require_not_negative
+from segcertify.noise.base import P, ScaledNoise, Stream, Tensor, above_half, filled, gaussian_worst
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,6 +25,7 @@ class Gaussian(ScaledNoise):
 
     norm = "l2"
     unit_radius = staticmethod(special.ndtri)
+    unit_worst = staticmethod(gaussian_worst)
     sigma: float
     channels: tuple[int, ...] | None = None
     axis: int = 0
@@ -47,6 +48,13 @@ class Gaussian(ScaledNoise):
             raise InputError("norm='linf' needs the input's shape: pass input_shape= to Votes, or use sample()")
         l2 = self.sigma * special.ndtri(above_half(p))
         return self.round_down(l2 / math.sqrt(self.dimension(input_shape)), p)
+
+    def own_radius(self, R: float, norm: str | None, input_shape: tuple[int, ...] | None) -> float:
+        if self.require_norm(norm, "linf") == "l2":
+            return super().own_radius(R, None, None)
+        if input_shape is None:
+            raise InputError("norm='linf' needs the input's shape: pass input_shape=")
+        return require_not_negative("the radius R", R) * math.sqrt(self.dimension(input_shape))
 
     def dimension(self, input_shape: tuple[int, ...]) -> int:
         """d: how many entries are noised."""
@@ -99,6 +107,14 @@ class Laplace(ScaledNoise):
     def unit_radius(p: FloatArray) -> FloatArray:
         return np.asarray(-np.log1p(-(2 * p - 1)))
 
+    @staticmethod
+    def unit_worst(p: FloatArray, radius: float) -> FloatArray:
+        """The event is a half-line: its end moves by the radius [Teng2020]."""
+        shrunk = math.exp(-radius)
+        far, across = 1 - (1 - p) * shrunk, 1 - shrunk / (4 * np.maximum(p, np.finfo(float).tiny))
+        near = p / max(shrunk, np.finfo(float).tiny)
+        return np.where(p <= shrunk / 2, near, np.where(p <= 0.5, across, far))  # across: over the density's peak
+
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
         other = x.new_empty(x.shape)  # a difference of two exponentials is Laplace
         batch = filled(x, streams, lambda s, entry: s.exponential_(entry).sub_(s.exponential_(other)))
@@ -122,6 +138,11 @@ class Uniform(ScaledNoise):
     @staticmethod
     def unit_radius(p: FloatArray) -> FloatArray:
         return 2 * (p - 0.5)
+
+    @staticmethod
+    def unit_worst(p: FloatArray, radius: float) -> FloatArray:
+        """A move by the radius leaves all of the cube but this volume where it was [Lee2019]."""
+        return np.asarray(p + radius / 2)
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
         batch = filled(x, streams, lambda stream, entry: stream.uniform_(entry))

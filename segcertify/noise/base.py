@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from scipy import special
 
 from segcertify.arrays import FloatArray
-from segcertify.errors import InputError, require_positive
+from segcertify.errors import InputError, require_not_negative, require_positive
 
 Tensor = Any  # a torch.Tensor; this layer does not import torch
 P = TypeVar("P", float, FloatArray)
@@ -67,6 +68,11 @@ class ScaledNoise(Noise):
         """The radius of a noise whose `factor` is 1, for p of at least 1/2."""
         raise NotImplementedError
 
+    @staticmethod
+    def unit_worst(p: FloatArray, radius: float) -> FloatArray:
+        """`worst` of a noise whose `factor` is 1, for a radius above 0."""
+        raise NotImplementedError
+
     @property
     def factor(self) -> float:
         """What `unit_radius` is multiplied with: the scale."""
@@ -84,6 +90,38 @@ class ScaledNoise(Noise):
     def radius(self, p: P, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
         self.require_norm(norm)
         return self.round_down(self.factor * self.unit_radius(above_half(p)), p)
+
+    def worst(self, p: P, R: float, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
+        """An upper bound on the probability that an event of probability ``p`` can get within the radius R.
+
+        Of every set of outputs that the model gives with probability p at the input,
+        the probability is at most this under every perturbation of size R at most.
+        It is rounded up, and p itself for R = 0. Its inverse is `rare`.
+        """
+        if type(self).unit_worst is ScaledNoise.unit_worst:
+            raise InputError(f"{self!r} does not say what an attack can do to a probability: give it unit_worst")
+        probability = np.asarray(p, float)
+        if not ((probability >= 0) & (probability <= 1)).all():
+            raise InputError(f"the worst case needs probabilities in [0, 1], but got {p!r}")
+        radius = min(self.own_radius(R, norm, input_shape), largest_radius(self)) / self.factor
+        reached = probability
+        if radius > 0:
+            reached = self.unit_worst(probability, radius * (1 + RADIUS_ROUNDING / 2)) * (1 + WORST_ROUNDING)
+            reached = np.clip(reached, probability, 1.0)
+        return float(reached) if np.ndim(p) == 0 else np.asarray(reached)  # type: ignore[return-value]
+
+    def rare(self, beta: P, R: float, norm: str | None = None, input_shape: tuple[int, ...] | None = None) -> P:
+        """The largest probability of an event that no perturbation within R raises above ``beta``, rounded down.
+
+        The worst perturbation moves along a line, and moving back undoes it: this
+        is 1 - worst(1 - beta, R). 0 if there is no such event but the impossible one.
+        """
+        return 1 - self.worst(1 - beta, R, norm, input_shape)
+
+    def own_radius(self, R: float, norm: str | None, input_shape: tuple[int, ...] | None) -> float:
+        """A radius in the noise's own norm that contains all perturbations within R."""
+        self.require_norm(norm)
+        return require_not_negative("the radius R", R)
 
     def round_down(self, radius: FloatArray, p: P) -> P:
         """The radius of ``p``, in its type, lowered by more than the error of its computation and of the scale."""
@@ -106,7 +144,13 @@ class ScaledNoise(Noise):
 
 
 RADIUS_ROUNDING = 2.0**-22
-"""Radii go down by this relative margin: single precision may scale noise by up to 2^-24 less than it should."""
+"""Radii go down by this relative margin: single precision may scale noise by up to 2^-24 less than it should.
+
+Radii that are given (`ScaledNoise.worst`) go up by half of it.
+"""
+
+WORST_ROUNDING = 1e-12
+"""Worst-case probabilities go up by this relative margin, far above the error of their computation (1e-14)."""
 
 
 def above_half(p: float | FloatArray) -> FloatArray:
@@ -115,6 +159,11 @@ def above_half(p: float | FloatArray) -> FloatArray:
     if not ((p >= 0) & (p < 1)).all():
         raise InputError(f"a radius needs probabilities in [0, 1), but got {p!r}")
     return np.maximum(p, 0.5)
+
+
+def gaussian_worst(p: FloatArray, radius: float) -> FloatArray:
+    """Phi(Phi^-1(p) + R): the event is a half-space that moves by the radius, in standard deviations [Cohen2019]."""
+    return np.asarray(special.ndtr(special.ndtri(p) + radius))
 
 
 def largest_radius(noise: Noise) -> float:

@@ -9,7 +9,7 @@ from scipy import special
 
 from segcertify.arrays import FloatArray
 from segcertify.errors import InputError, require_finite, require_integer
-from segcertify.noise.base import ScaledNoise, Stream, Tensor
+from segcertify.noise.base import ScaledNoise, Stream, Tensor, gaussian_worst
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -20,6 +20,7 @@ class RandomRotation(ScaledNoise):
     additive = False
     norm = "angle"
     unit_radius = staticmethod(special.ndtri)
+    unit_worst = staticmethod(gaussian_worst)
     vectors: int | None = None
 
     def __post_init__(self) -> None:

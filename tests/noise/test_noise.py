@@ -1,6 +1,7 @@
 """Every noise: its radius, its law, its draws."""
 
 import math
+from dataclasses import dataclass
 
 import mpmath
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.stats import chi
 
 from segcertify import AxisRotation, Gaussian, InputError, Laplace, Rotation, Uniform
 from segcertify.noise import FAMILIES, from_plain, to_plain
+from segcertify.noise.base import ScaledNoise
 from segcertify.noise.rotation import heat_kernel_angle, heat_kernel_cdf, rotation_matrix
 from segcertify.sampling.streams import DrawStream
 
@@ -89,6 +91,83 @@ def test_radii_are_rounded_down_in_50_digits(p):
     ]:
         assert mpmath.mpf(radius) <= truth
         assert radius == pytest.approx(float(truth), rel=3e-7)
+
+
+RADII = (0.01, 0.2, 1.0, 40.0)
+
+
+@every
+def test_worst_case_properties(noise, shape):
+    """Monotone in p and in R, p itself at R = 0, inverted by `rare`; an event and its complement agree."""
+    p = np.linspace(0, 1, 401)
+    assert (noise.worst(p, 0) == p).all()
+    assert [type(noise.worst(q, 0.1)) for q in (0.5, p[3])] == [float, float]
+    before = p
+    for R in RADII:
+        reached = noise.worst(p, R)
+        assert (np.diff(reached) >= -1e-12).all()
+        assert ((before <= reached) & (reached <= 1)).all()
+        assert noise.worst(0.3, R) == reached[120]
+        before = reached
+        rare = noise.rare(p, R)
+        assert ((rare >= 0) & (rare <= p)).all()
+        known = rare > 1e-6  # below, the margin of 1e-12 is felt
+        np.testing.assert_allclose(noise.worst(rare, R)[known], p[known], atol=1e-5)
+    if noise.norm == "angle":
+        assert noise.worst(0.3, 40.0) == noise.worst(0.3, math.pi)  # no rotation is farther
+    for bad, message in [((0.5, -0.1), "must not be negative"), ((1.1, 0.1), r"probabilities in \[0, 1\]")]:
+        with pytest.raises(InputError, match=message):
+            noise.worst(*bad)
+    with pytest.raises(InputError, match="proves nothing in norm='l7'"):
+        noise.worst(0.5, 0.1, "l7")
+
+
+@every
+def test_the_worst_case_agrees_with_the_radius(noise, shape):
+    """All but a label of probability p stays below 1/2 within radius(p), and reaches it a little farther out."""
+    for p in np.linspace(0.5001, 0.9999, 500):
+        R = float(noise.radius(p))
+        assert noise.worst(1 - p, R) <= 0.5
+        assert math.pi == R or noise.worst(1 - p, R * (1 + 1e-6)) > 0.5
+
+
+@pytest.mark.parametrize("p", [1e-12, 1e-3, 0.2, 0.5, 0.8, 0.999])
+@pytest.mark.parametrize("R", [1e-6, 0.1, 0.7, 3.0])
+def test_worst_cases_are_rounded_up_in_50_digits(p, R):
+    """Also when single precision makes the noise narrower by 2^-24; by no more than a relative 1e-6 at these R."""
+    mpmath.mp.dps = 50
+    exact, narrow = mpmath.mpf(p), 1 - mpmath.mpf(2) ** -24
+
+    def shifted(scale, radius=R):
+        return mpmath.ncdf(mpmath.sqrt(2) * mpmath.erfinv(2 * exact - 1) + mpmath.mpf(radius) / (scale * narrow))
+
+    def laplace(b):
+        end = -mpmath.log(2 * exact) if exact <= 0.5 else mpmath.log(2 * (1 - exact))  # of the half-line above it
+        end -= mpmath.mpf(R) / (b * narrow)
+        return mpmath.exp(-end) / 2 if end >= 0 else 1 - mpmath.exp(end) / 2
+
+    heat = mpmath.sqrt(2 * mpmath.expm1(mpmath.mpf(0.5) ** 2 / 2))
+    for reached, truth in [
+        (Gaussian(0.25).worst(p, R), shifted(0.25)),
+        (Gaussian(0.25, (0, 1), 0).worst(p, R), shifted(0.25)),
+        (Gaussian(0.25, (0, 1), 0).worst(p, R, "linf", (3, 4, 5)), shifted(0.25, R * mpmath.sqrt(40))),
+        (Laplace(0.25).worst(p, R), laplace(0.25)),
+        (Uniform(0.25).worst(p, R), min(exact + mpmath.mpf(R) / (0.5 * narrow), mpmath.mpf(1))),
+        (AxisRotation(0.25).worst(p, R), shifted(0.25)),
+        (Rotation(0.5).worst(p, R), shifted(heat)),
+    ]:
+        assert reached == 1 or mpmath.mpf(reached) >= truth  # 1 is the largest that there is
+        assert reached == pytest.approx(float(truth), rel=2e-6)
+
+
+def test_a_noise_of_ones_own_has_no_worst_case_unless_it_says_so():
+    @dataclass(frozen=True, repr=False)
+    class Other(ScaledNoise):
+        norm = "l2"
+        sigma: float
+
+    with pytest.raises(InputError, match=r"Other\(sigma=1.0\) does not say what an attack can do to a probability"):
+        Other(1.0).worst(0.5, 0.1)
 
 
 def test_known_radii():
