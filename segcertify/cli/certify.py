@@ -54,7 +54,7 @@ def certify(
     import torch
 
     from segcertify.cli.inputs import draw, input_id, read, require_its_folder
-    from segcertify.models import size_note
+    from segcertify.models import sigma_note, size_note
     from segcertify.sampling.smooth import certify
     from segcertify.storage.lock import locked
 
@@ -68,6 +68,7 @@ def certify(
     x = torch.from_numpy(found.x)
     drawn = found.domain.noise(parse(opt.noise_on(noise, found.domain.axis))(sigma), x.shape)
     printer.note(size_note(segmenter, x.shape))
+    printer.note(sigma_note(segmenter, sigma))
     printer.note(_units_note(segmenter, found, input))
     out = opt.folder(out or Path("certified") / input.stem)
     votes, resume = out / "votes.safetensors", out / "resume.safetensors"

@@ -69,7 +69,7 @@ def evaluate(
     One claim is --sigma 0.25 --n 100 --tau 0.75. For several, repeat --setting sigma=0.25,n=100,tau=0.75.
     """
     from segcertify.evaluation import evaluate
-    from segcertify.models import size_note
+    from segcertify.models import sigma_note, size_note
     from segcertify.stats.correction import procedures
 
     printer, corrections = Printer(json, quiet), correction or ["holm"]
@@ -84,6 +84,7 @@ def evaluate(
             printer.note(_idle_note(claim, each, alpha=alpha, N=scenes[0].target.size))
     segmenter = opt.ready_model(model, device, trust_code=trust_code)
     printer.note(size_note(segmenter, scenes[0].x.shape) if len(scenes) else None)
+    printer.note(sigma_note(segmenter, *(claim.sigma for claim in claims)))
     before = _finished(out)
     with resumable():
         done = evaluate(

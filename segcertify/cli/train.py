@@ -139,10 +139,9 @@ def train(
     import torch
 
     from segcertify.data import load, mixture
-    from segcertify.models import new, start_from
+    from segcertify.models import new, read_card, start_from
     from segcertify.models.initial_weights import described
     from segcertify.sampling.draws import require_device
-    from segcertify.specs import with_option
     from segcertify.training import Intervals, Recipe, train
 
     first = os.environ.get("RANK", "0") == "0"  # of torchrun's processes, one prints
@@ -169,7 +168,7 @@ def train(
             progress=printer.progress,
         )  # fmt: skip
     if first:
-        spec = with_option(model, "weights", str(path)) if model.startswith("python:") else f"trained:{path}"
+        spec = read_card(path).spec(str(path))
         files = [path, *(out / name for name in ("model.md", "log.csv", "loss.png"))]
         printer.say(f"trained: use it as {spec}", wrap=False)
         printer.files(files)

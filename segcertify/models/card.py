@@ -17,6 +17,7 @@ from segcertify.errors import InputError, require_finite, require_integer
 from segcertify.models.card_markdown import markdown
 from segcertify.models.families import describe
 from segcertify.models.formats.weights import FilePath, State
+from segcertify.specs import with_option
 from segcertify.storage import archive
 
 _KIND, _VERSION = "model", 2
@@ -89,6 +90,18 @@ class Card:
     def of_clouds(self) -> bool:
         """Whether the model takes point clouds, not images."""
         return bool(self.architecture["family"] == "pointnet2")
+
+    @property
+    def is_denoiser(self) -> bool:
+        """Whether the model gives clean images, not labels: its classes are then the names of the channels."""
+        return bool(self.architecture["family"] == "denoiser")
+
+    def spec(self, file: str) -> str:
+        """How the model is written in a command, if it lies in ``file``. A denoiser stands before another model."""
+        if self.is_denoiser:
+            return with_option("MODEL", "denoiser", file)
+        family = self.architecture["family"]
+        return with_option(self.architecture["spec"], "weights", file) if family == "python" else f"trained:{file}"
 
     @property
     def inputs(self) -> str:

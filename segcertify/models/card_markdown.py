@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from segcertify.preprocessing import in_words, of_cloud, of_image
-from segcertify.specs import with_option
 
 if TYPE_CHECKING:
     from segcertify.models.card import Card
@@ -17,6 +16,12 @@ _NOT_MEASURED = "Nothing was measured on other scenes while this was made."
 _USE = """\
 model = sc.models.load("{spec}")
 certificate = sc.certify(model, image, sigma={sigma:g}, tau=0.75, n=100, n0=10, alpha=0.001)  # RGB in [0, 1]"""
+
+_USE_DENOISER = """\
+model = sc.models.load("{spec}&denoiser_sigma=0.25")  # any MODEL for images, such as hf:FOLDER
+certificate = sc.certify(model, image, sigma=0.25, tau=0.75, n=100, n0=10, alpha=0.001)  # RGB in [0, 1]"""
+
+_TITLE = "A segmentation network ({family}) for {count} classes"
 
 _USE_CLOUDS = """\
 model = sc.models.load("{spec}?category=Chair")
@@ -35,9 +40,9 @@ tags:
 - randomized-smoothing
 ---
 
-# A segmentation network ({family}) for {count} classes
+# {title}
 
-Trained on {data} with {noise}, to be smoothed and certified by segcertify.
+Trained on {data} with {noise}, {purpose} by segcertify.
 Made on {date} with segcertify {version}.{best}
 
 ## Use
@@ -71,7 +76,7 @@ Objective: {objective}. Noise: {noise}.
 
 {metrics}
 
-## Classes
+## {outputs}
 
 {classes}
 """
@@ -80,22 +85,23 @@ Objective: {objective}. Noise: {noise}.
 def markdown(card: Card, file: str) -> str:
     """The card as a README for the model's ``file``, in the form that Hugging Face shows."""
     family, noise = card.architecture["family"], ", ".join(f"{value:g}" for value in card.sigma)
-    spec = f"trained:{file}" if family != "python" else with_option(card.architecture["spec"], "weights", file)
-    use = _USE_CLOUDS if card.of_clouds else _USE
+    use = _USE_CLOUDS if card.of_clouds else _USE_DENOISER if card.is_denoiser else _USE
     colours = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in card.colours]
     classes = [(label, *entry) for label, entry in enumerate(zip(card.classes, colours, strict=True))]
     metrics = [(name, f"{value:.4g}") for name, value in card.metrics.items()]
     values = {
         "family": family,
         "noise": f"Gaussian noise of sigma {noise}" if any(card.sigma) else "no noise",
-        "use": use.format(sigma=max(card.sigma) or 0.25, spec=spec),
-        "task": "other" if card.of_clouds else "image-segmentation",
+        "use": use.format(sigma=max(card.sigma) or 0.25, spec=card.spec(file)),
+        "task": "other" if card.of_clouds else "image-to-image" if card.is_denoiser else "image-segmentation",
         "tag": "point-cloud-segmentation" if card.of_clouds else "image-segmentation",
-        "count": len(classes),
+        "title": "A denoiser of images" if card.is_denoiser else _TITLE.format(family=family, count=len(classes)),
+        "purpose": "to stand before a model that is certified" if card.is_denoiser else "to be smoothed and certified",
+        "outputs": "Channels" if card.is_denoiser else "Classes",
         "units": _units(card),
         "best": f"\nIt does best on {card.inputs}." if card.inputs else "",
         "architecture": _table(("architecture", "value"), _settings(card.architecture)),
-        "classes": _table(("label", "class", "colour"), classes),
+        "classes": _table(("label", "channel" if card.is_denoiser else "class", "colour"), classes),
         "recipe": _table(("setting", "value"), _settings(card.recipe)),
         "metrics": _table(("metric", "value"), metrics) if metrics else _NOT_MEASURED,
     }

@@ -11,6 +11,7 @@ from torch import nn
 
 from segcertify.errors import InputError, require_integer, unknown
 from segcertify.models.formats.python_factory import make
+from segcertify.models.networks.denoiser import Denoiser
 from segcertify.models.networks.hrnet import W18_SMALL_V2, W48, Architecture, HRNet
 from segcertify.models.networks.lite import Lite
 from segcertify.models.networks.pointnet2 import PointNet2
@@ -21,7 +22,15 @@ from segcertify.specs import FLAG, POSITIVE, Option, Spec, literal, parse, with_
 LARGEST = 10_000
 """The largest number that a description may hold: a larger one, from a damaged file, would take all memory or time."""
 
-RESERVED = ("weights", "scale", "base_size", "mean", "std")  # options of `load` itself, which no factory can have
+RESERVED = (
+    "weights",
+    "scale",
+    "base_size",
+    "mean",
+    "std",
+    "denoiser",
+    "denoiser_sigma",
+)  # options of `load` itself, which no factory can have
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,7 @@ def new(spec: str, *, classes: int) -> nn.Module:
     ``hrnet``                 HRNetV2-W48; ``?width=18&blocks=2&modules=1,3,2`` are others
     ``hrnet:w18-small-v2``    a named HRNetV2: w48, w18, w18-small-v2
     ``pointnet2``             PointNet++ for parts of shapes; ``?normals=false`` for points without normals
+    ``denoiser``              a denoiser of images, ``?widths=64,96,128&blocks=1``; the objective is denoising
     ``python:module:factory`` what ``factory()`` makes; options are its arguments, ``classes`` if it can
     ========================= ==========================================================================
     """
@@ -134,7 +144,7 @@ def _new_python(spec: Spec, classes: int) -> nn.Module:
 
 
 HRNETS = {"w48": W48, "w18": replace(W48, width=18), "w18-small-v2": W18_SMALL_V2}
-MODULES = Option("NUMBER,NUMBER,NUMBER", lambda text: tuple(POSITIVE.read(count) for count in text.split(",")))
+COUNTS = Option("NUMBER,NUMBER,NUMBER", lambda text: tuple(POSITIVE.read(count) for count in text.split(",")))
 
 FAMILIES: dict[str, Family] = {
     "lite": Family(
@@ -157,7 +167,7 @@ FAMILIES: dict[str, Family] = {
         lambda net: {**net.architecture.description(), **net.normalise.description()},
         _build_hrnet,
         lambda target, classes, **options: HRNet(replace(HRNETS[target or "w48"], classes=classes, **options)),
-        {"width": POSITIVE, "blocks": POSITIVE, "modules": MODULES},
+        {"width": POSITIVE, "blocks": POSITIVE, "modules": COUNTS},
         tuple(HRNETS),
     ),
     "pointnet2": Family(
@@ -166,6 +176,13 @@ FAMILIES: dict[str, Family] = {
         lambda *, normals, categories, parts: PointNet2(normals, categories=categories, parts=parts),
         lambda _, classes, **options: PointNet2(**options, parts=classes),
         {"normals": FLAG},
+    ),
+    "denoiser": Family(
+        Denoiser,
+        lambda net: {"widths": list(net.widths), "blocks": net.blocks},
+        lambda *, widths, blocks: Denoiser(widths, blocks),
+        lambda _, classes, **options: Denoiser(**options),
+        {"widths": COUNTS, "blocks": POSITIVE},
     ),
     "ensemble": Family(
         Ensemble,

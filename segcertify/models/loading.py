@@ -7,6 +7,7 @@ from typing import Any, Literal
 from torch import nn
 
 from segcertify.errors import InputError, unknown
+from segcertify.models.denoisers import load_denoiser
 from segcertify.models.formats.exported import load_pt2, load_torchscript
 from segcertify.models.formats.huggingface import load_huggingface
 from segcertify.models.formats.onnx import load_onnx
@@ -16,9 +17,12 @@ from segcertify.models.networks.hrnet import load_hrnet
 from segcertify.models.networks.pointnet2 import PointNet2, load_pointnet2
 from segcertify.models.saved import TWINS, bundled, load_bundled, load_trained, read_weights
 from segcertify.models.wrappers.adapters import adapt
+from segcertify.models.wrappers.denoised import Denoised
 from segcertify.models.wrappers.multiscale import SETTINGS, MultiScale, setting
 from segcertify.models.wrappers.part_segmenter import PartSegmenter
 from segcertify.specs import FLAG, NUMBERS, POSITIVE, TEXT, Option, Spec, literal, parse
+
+SIGMA = 0.25  # of the noise that a denoiser expects, unless the spec says another
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,10 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
 
     Every scheme takes ``?scale=0.25`` or ``?scale=multi``, which wraps the model in `MultiScale` (as does
     ``?base_size=520``), and ``?mean=0.5,0.5,0.5&std=...``, a normalisation to put inside (instead of the one that
-    ``hrnet`` and ``hf`` bring); models trained here keep theirs. Models for parts of shapes take
-    ``?category=Chair&runs=3`` instead: see `PartSegmenter`. `card_of` the result is what a file says about its model.
+    ``hrnet`` and ``hf`` bring); models trained here keep theirs. ``?denoiser=default`` or ``?denoiser=FILE`` puts a
+    denoiser before the model (`Denoised`), for noise of ``?denoiser_sigma=``, by default 0.25. Models for parts of
+    shapes take ``?category=Chair&runs=3`` instead: see `PartSegmenter`. `card_of` the result is what a file says about
+    its model.
     """
     parsed = parse(spec)
     scheme = _scheme(parsed)
@@ -71,6 +77,9 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
     scale, base_size = options.pop("scale", None), options.pop("base_size", None)
     if base_size is not None:
         scale = replace(setting("1") if scale is None else scale, base_size=base_size)
+    denoiser, denoiser_sigma = options.pop("denoiser", None), options.pop("denoiser_sigma", None)
+    if denoiser is None and denoiser_sigma is not None:
+        raise InputError(f"{spec}: denoiser_sigma is for a denoiser: write denoiser=default too, or leave it out")
     statistics = {name: options.pop(name) for name in ("mean", "std") if name in options}
     if statistics and scheme.normalisation == "fixed":
         name = spec.partition("?")[0]
@@ -87,11 +96,16 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
     elif parts:
         raise InputError(f"{target} takes images, but category and runs are for models of clouds: leave them out")
     if isinstance(model, PartSegmenter):
-        if scale or statistics:
-            raise InputError(f"{spec}: scale, mean and std are for images, but this model takes clouds: leave them out")
+        if scale or statistics or denoiser:
+            raise InputError(
+                f"{spec}: scale, mean, std and denoiser are for images, but this model takes clouds: leave them out"
+            )
         return model.eval()
     adapted = adapt(model, **({} if inside else statistics)).eval()
-    return adapted if scale is None else MultiScale(adapted, **asdict(scale)).eval()
+    segmenter = adapted if scale is None else MultiScale(adapted, **asdict(scale)).eval()
+    if denoiser is None:
+        return segmenter
+    return Denoised(segmenter, load_denoiser(denoiser), SIGMA if denoiser_sigma is None else denoiser_sigma)
 
 
 def _scheme(spec: Spec) -> Scheme:
@@ -128,7 +142,8 @@ def _output(text: str) -> int | str:
 
 
 _SCALE = Option(f"NUMBER,NUMBER,... (or {', '.join(SETTINGS)})", setting)
-_COMMON = {"scale": _SCALE, "base_size": POSITIVE, "mean": NUMBERS, "std": NUMBERS}
+_DENOISER = {"denoiser": Option("default (or FILE)"), "denoiser_sigma": Option("NUMBER", float)}
+_COMMON = {"scale": _SCALE, "base_size": POSITIVE, "mean": NUMBERS, "std": NUMBERS, **_DENOISER}
 _OUTPUT = {"output": Option("NUMBER (or NAME)", _output)}
 _PARTS = {"category": Option("NAME"), "runs": POSITIVE}
 _BUNDLED = Scheme("", load_bundled, _PARTS, normalisation="fixed")

@@ -36,6 +36,10 @@ BEST_SIZE: dict[str, int | tuple[int, int]] = {"camvid": (360, 480), "parts": 20
 def load_trained(path: FilePath) -> nn.Module:
     """The network in a file that `save_model` wrote, in evaluation mode; ``.card`` is its card."""
     card, state = read_model(path)
+    if card.is_denoiser:
+        raise InputError(
+            f"{path} holds a denoiser, not a segmenter: put it before a model, as in {card.spec(str(path))}"
+        )
     try:
         with torch.device("meta"):  # no time spent on weights that the file replaces
             model = build(card.architecture)

@@ -10,7 +10,10 @@ from segcertify import __version__
 from segcertify.data import DataSet
 from segcertify.models.card import Card
 from segcertify.models.families import describe
-from segcertify.training.recipe import Recipe
+from segcertify.training.recipe import DENOISING, Recipe
+
+CHANNELS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
+"""What a denoiser gives, instead of scores of classes."""
 
 
 def training_card(
@@ -20,11 +23,14 @@ def training_card(
     """The card of a model that was made from ``spec``, began with ``start``, and has these scores in validation."""
     origin = [f"{data.name} ({len(data)} scenes)"]
     origin += [f"started from {start}"] * bool(start) + [f"taught by {teacher}"] * bool(teacher)
+    classes, colours = data.classes, tuple((int(r), int(g), int(b)) for r, g, b in data.colours)
+    if recipe.objective == DENOISING:
+        classes, colours = tuple(CHANNELS), tuple(CHANNELS.values())
     noise = f"at sigma {recipe.drawn[0]:g} on other scenes"
     return Card(
         architecture=describe(model, spec),
-        classes=data.classes,
-        colours=tuple((int(r), int(g), int(b)) for r, g, b in data.colours),
+        classes=classes,
+        colours=colours,
         data=", ".join(origin),
         objective=recipe.objective,
         sigma=recipe.drawn,

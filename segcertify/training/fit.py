@@ -6,16 +6,31 @@ from torch import nn
 from segcertify.data import DataSet
 from segcertify.data.domain import CLOUD
 from segcertify.errors import InputError
+from segcertify.models.networks.denoiser import Denoiser
 from segcertify.sampling.segmenter import upsampled
+from segcertify.training.recipe import DENOISING, Recipe
 from segcertify.training.streaming import with_category
 
 
-def require_fit(model: nn.Module, data: DataSet, validation: DataSet | None, *, crop: tuple[int, int]) -> None:
-    """Raise `InputError` unless the model has weights to train and takes the inputs and classes of both data sets."""
+def require_fit(model: nn.Module, data: DataSet, validation: DataSet | None, recipe: Recipe) -> None:
+    """Raise `InputError` unless the model has weights to train and takes the inputs and classes of both data sets.
+
+    A denoiser is trained by its own objective, on images of any classes.
+    """
+    crop = recipe.crop
+    if isinstance(model, Denoiser) != (recipe.objective == DENOISING):
+        raise InputError(
+            f"the objective {DENOISING} is for the model denoiser, and for no other: got the objective "
+            f"{recipe.objective} for a {type(model).__name__}"
+        )
     if validation is not None and validation.classes != data.classes:
         raise InputError(f"{validation.name} has other classes than {data.name}")
     if not any(weight.requires_grad for weight in model.parameters()):
         raise InputError(f"{type(model).__name__} has no weights to train")
+    if isinstance(model, Denoiser):
+        if data.domain is CLOUD:
+            raise InputError(f"a denoiser takes images, but {data.name} holds clouds")
+        return
     require_logits(model, data, crop=crop)
     if validation is not None:
         _require_logits(model, _first(validation), validation)

@@ -30,11 +30,11 @@ from segcertify.training.log import TrainingLog, require_tensorboard
 from segcertify.training.objectives import PixelLoss, objective
 from segcertify.training.optimisation import moving_average, optimiser, rate, schedule, set_norm_momentum
 from segcertify.training.pool import Batch, Pool, batch_order, class_weights
-from segcertify.training.recipe import Intervals, Recipe
+from segcertify.training.recipe import DENOISING, Intervals, Recipe
 from segcertify.training.step import Step
 from segcertify.training.streaming import StreamedPool, read_pool, require_memory
 from segcertify.training.teacher import load_teacher, require_teacher
-from segcertify.training.validation import validate
+from segcertify.training.validation import validate, validate_denoiser
 
 StopRequested = Callable[[], BaseException | None]
 """What to raise if a signal requested a stop, else None."""
@@ -67,7 +67,7 @@ def train(
         require_tensorboard()
     with join_processes(device) as processes, locked(out) if processes.first else nullcontext():
         processes.local_batch_size(recipe.batch_size)
-        require_fit(model.to(processes.device), data, validation, crop=recipe.crop)
+        require_fit(model.to(processes.device), data, validation, recipe)
         if teacher is not None:
             require_teacher(teacher.to(processes.device), data, crop=recipe.crop)
         card = partial(training_card, model, data, recipe, spec=spec, start=start, teacher=taught_by, licence=licence)
@@ -207,7 +207,8 @@ class _Run:
         self.row = {"step": float(self.done), "lr": rate(self.done - 1, recipe) * recipe.lr, **means}
         self.row |= {"seconds": seconds, "images per second": steps * recipe.batch_size / seconds}
         if validation is not None:
-            self.scores = validate(self.result, validation, sigma=recipe.drawn[0])
+            measured = validate_denoiser if recipe.objective == DENOISING else validate
+            self.scores = measured(self.result, validation, sigma=recipe.drawn[0])
             self.row |= {f"validation {name}": value for name, value in self.scores.items()}
         self._restart_means()
 

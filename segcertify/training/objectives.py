@@ -10,8 +10,9 @@ from torch.nn.functional import cross_entropy, log_softmax
 
 from segcertify.attacks.balls import L2, TINY, per_entry
 from segcertify.data.augmentation import UNLABELLED
+from segcertify.models.networks.denoiser import SPREAD
 from segcertify.sampling.segmenter import upsampled
-from segcertify.training.recipe import Recipe
+from segcertify.training.recipe import DENOISING, Recipe
 
 Losses = dict[str, torch.Tensor]
 """The terms of a loss by name; ``loss`` is what is minimised."""
@@ -50,6 +51,8 @@ def objective(
         return Distillation(pixel_loss, sigma, teacher, recipe.teacher_weight, recipe.m, recipe.lam, noised)
     if recipe.objective == "consistency":
         return Consistency(pixel_loss, sigma, recipe.m, recipe.lam, recipe.eta, noised)
+    if recipe.objective == DENOISING:
+        return Denoising(sigma)
     if recipe.objective == "smoothadv":
         return SmoothAdv(pixel_loss, sigma, recipe.m, recipe.epsilon, recipe.attack_steps, noised)
     return NoiseObjective(pixel_loss, sigma, noised)
@@ -164,6 +167,24 @@ class SmoothAdv:
         return shift.detach()
 
 
+@dataclass(frozen=True, eq=False)
+class Denoising:
+    """The squared error of a denoiser, in units of the error of the best linear estimate from the pixel alone.
+
+    These units let every sigma count alike. Labels are not used.
+    """
+
+    sigma: torch.Tensor
+
+    def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        """The relative error, and the squared error itself."""
+        scales = drawn_scales(x, self.sigma)
+        clean = model(x + per_entry(scales, x) * torch.randn_like(x), scales).float()
+        error = (clean - x).square().mean((1, 2, 3))
+        linear = scales**2 * SPREAD**2 / (scales**2 + SPREAD**2)
+        return {"loss": (error / linear).mean(), "squared error": error.mean()}
+
+
 def disagreement(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean KL(p || p_i) and mean entropy of p, over pixels, from logits (m, B, classes, ...) [Jeong2020, eq. 9]."""
     logs = log_softmax(logits, 2)
@@ -180,9 +201,14 @@ def full_size(model: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) ->
 
 def gaussian_noise(x: torch.Tensor, sigma: torch.Tensor, *, m: int = 1, columns: int | None = None) -> torch.Tensor:
     """Noise for m copies of a batch, (m B, ...); each input draws one of the sigmas, the same for all its copies."""
-    scales = sigma[torch.randint(len(sigma), (len(x),), device=x.device)]
+    scales = drawn_scales(x, sigma)
     noise = torch.randn(m * len(x), *x.shape[1:], device=x.device)
     return on_columns(per_entry(repeat_batch(scales, m), x) * noise, columns)
+
+
+def drawn_scales(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+    """One of the sigmas for each input of a batch."""
+    return sigma[torch.randint(len(sigma), (len(x),), device=x.device)]
 
 
 def on_columns(shift: torch.Tensor, columns: int | None) -> torch.Tensor:

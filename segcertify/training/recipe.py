@@ -9,7 +9,8 @@ from typing import Any
 from segcertify import errors
 from segcertify.errors import InputError, require_finite, require_integer, require_positive
 
-OBJECTIVES = ("non-robust", "noise", "consistency", "smoothadv", "distillation")
+DENOISING = "denoising"
+OBJECTIVES = ("non-robust", "noise", "consistency", "smoothadv", "distillation", DENOISING)
 CHOICES = {
     "objective": OBJECTIVES,
     "optimiser": ("adamw", "adam", "sgd"),
@@ -34,10 +35,13 @@ class Recipe:
     """What a run minimises, how and for how long. The defaults suit images and a pretrained encoder.
 
     The objectives: ``non-robust`` (no noise), ``noise`` [Cohen2019], ``consistency`` [Jeong2020], ``smoothadv``
-    [Salman2019] and ``distillation`` [Hinton2015]. Each field's ``metadata["help"]`` says what it means.
+    [Salman2019], ``distillation`` [Hinton2015] and, for a denoiser, ``denoising``. Each field's
+    ``metadata["help"]`` says what it means.
     """
 
-    objective: str = _setting("noise", "non-robust, noise, consistency, smoothadv or distillation.")
+    objective: str = _setting(
+        "noise", "non-robust, noise, consistency, smoothadv or distillation; denoising for a denoiser."
+    )
     sigma: tuple[float, ...] = _setting(
         (0.25,), "Scale of the noise, in the input's units; of several, each image draws one."
     )

@@ -1,5 +1,7 @@
 """Validation: a model's scores under one noise draw per scene, while it trains. They are no certificate."""
 
+import math
+
 import numpy as np
 import torch
 from torch import nn
@@ -25,3 +27,18 @@ def validate(model: nn.Module, pool: Pool, *, sigma: float, seed: int = 0) -> di
         total += metrics.confusion(labels, truth, truth != UNLABELLED, classes=pool.classes)
     model.train(training)
     return {"accuracy": metrics.accuracy(total), "mIoU": metrics.mean_iou([total])}
+
+
+@torch.no_grad()
+def validate_denoiser(model: nn.Module, pool: Pool, *, sigma: float, seed: int = 0) -> dict[str, float]:
+    """The peak signal-to-noise ratio, in decibels, of denoised images against the clean ones: its mean over images."""
+    training = model.training
+    model.eval()
+    ratios, generator = [], None
+    for x, _ in pool.scenes():
+        generator = generator or torch.Generator(x.device).manual_seed(seed)
+        noisy = x + sigma * torch.randn(x.shape, generator=generator, device=x.device)
+        clean = model(noisy, torch.full((1,), sigma, device=x.device)).clamp(0, 1)
+        ratios.append(-10 * math.log10(max(float((clean - x).square().mean()), 1e-12)))
+    model.train(training)
+    return {"PSNR": float(np.mean(ratios))}

@@ -74,7 +74,7 @@ def test_new_from_a_factory():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("resnet", "unknown architecture 'resnet': .*[Uu]se lite, hrnet, pointnet2 or python:MODULE:FACTORY"),
+        ("resnet", "unknown architecture 'resnet': .*[Uu]se lite, hrnet, pointnet2, denoiser or python:MODULE:FACTORY"),
         ("", "unknown architecture ''"),
         ("hrnet:w99", "unknown kind of hrnet 'w99': .*se w48, w18 or w18-small-v2"),
         ("hrnet:weights.pth", "unknown kind of hrnet 'weights.pth': .*se w48, "),

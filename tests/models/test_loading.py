@@ -108,6 +108,6 @@ def test_an_option_that_a_scheme_does_not_take(tmp_path):
     torch.save(HRNet(Architecture(4, 3, 1, (1, 1, 1))).state_dict(), tmp_path / "a.pth")
     with pytest.raises(
         InputError,
-        match=r"unknown option 'depth' in .*: use width=NUMBER .*, classes=NUMBER .*, scale=.* or std=NUMBER",
+        match=r"unknown option 'depth' in .*: use width=NUMBER .*, classes=NUMBER .*, scale=.* or denoiser_sigma=",
     ):
         models.load(f"hrnet:{tmp_path / 'a.pth'}?depth=3")

@@ -6,6 +6,7 @@ from torch import nn
 from toys import load, quick, small, trained
 
 from segcertify import InputError
+from segcertify.models import Denoiser
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -35,6 +36,18 @@ def test_models_that_do_not_fit(data, tmp_path, model, message):
         trained(data, tmp_path / "out", model=model)
     assert not (tmp_path / "out").exists()
     assert all(module.training for module in model.modules())  # as it was
+
+
+@pytest.mark.parametrize(
+    ("model", "objective", "message"),
+    [
+        (small(), "denoising", "denoising is for the model denoiser, .* the objective denoising for a Sequential"),
+        (Denoiser((4,)), "noise", "denoising is for the model denoiser, .* the objective noise for a Denoiser"),
+    ],
+)
+def test_denoisers_and_segmenters_have_their_own_objectives(data, tmp_path, model, objective, message):
+    with pytest.raises(InputError, match=message):
+        trained(data, tmp_path / "out", quick(objective=objective), model=model)
 
 
 class OneSize(nn.Module):

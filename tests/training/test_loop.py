@@ -59,6 +59,26 @@ def test_a_run_that_was_killed_twice_ends_as_one_that_was_not(data, tmp_path, mo
     }  # fmt: skip
 
 
+def test_a_denoiser_is_trained_measured_and_resumed(data, tmp_path, monkeypatch):
+    def denoiser(seed):
+        torch.manual_seed(seed)
+        return sc.models.new(spec, classes=3)
+
+    spec, recipe = "denoiser?widths=4,8", quick(objective="denoising", sigma=(0.25, 0.5))
+    settings = {"spec": spec, "validation": load(tmp_path / "toys", split="val", sizes=[(20, 24)] * 2), "half": True}
+    whole = trained(data, tmp_path / "whole", recipe, model=denoiser(0), **settings)
+    out = tmp_path / "parts"
+    killed(data, out, recipe, monkeypatch, after=7, model=denoiser(0), **settings)
+    path = trained(data, out, recipe, model=denoiser(1), **settings)
+    assert same(weights(path), weights(whole))
+    assert log(path) == log(whole)
+    card = read_card(path)
+    assert (card.classes, card.is_denoiser) == (("red", "green", "blue"), True)
+    assert card.metrics["PSNR at sigma 0.25 on other scenes"] > 12
+    assert card.spec("FILE") == "MODEL?denoiser=FILE"
+    assert "# A denoiser of images" in (out / "model.md").read_text()
+
+
 def test_a_run_of_the_first_version_is_resumed(data, tmp_path):
     """A run killed in its eighth step, before torch's AveragedModel and LambdaLR were used, and how it should end."""
     before = Path(__file__).with_name("unfinished")

@@ -13,6 +13,7 @@ from toys import Recorder, batch, quick, small
 from segcertify.sampling.segmenter import predict
 from segcertify.training.objectives import (
     Consistency,
+    Denoising,
     Distillation,
     NoiseObjective,
     PixelLoss,
@@ -332,3 +333,36 @@ def test_an_attack_without_a_slope_stays_where_it_is():
     x, _ = batch()
     shift, *_ = attacked(small().eval(), x, torch.full((4, 16, 20), 255))
     assert (shift == 0).all()
+
+
+# Denoising
+
+
+class Share(nn.Module):
+    """A denoiser that keeps a share of the noise, which it knows as it knows x."""
+
+    def __init__(self, x, share):
+        super().__init__()
+        self.x, self.share, self.seen = x, share, []
+
+    def forward(self, noisy, sigma):
+        self.seen.append((noisy, sigma))
+        return self.x + self.share * (noisy - self.x)
+
+
+def test_denoising_is_the_error_in_units_of_the_linear_estimate():
+    x, target = batch(count=64)
+    model = Share(x, 0.5)
+    losses = Denoising(torch.tensor([0.1, 0.4]))(model, x, target)
+    noisy, sigma = model.seen[0]
+    assert sigma.unique().tolist() == pytest.approx([0.1, 0.4])
+    noise = (noisy - x).flatten(1)
+    assert torch.allclose(noise.std(1), sigma, rtol=0.15)  # of 960 numbers: 6 standard errors
+    squares = (0.5 * noise).square().mean(1)
+    linear = 0.25**2 * sigma**2 / (0.25**2 + sigma**2)
+    assert losses["squared error"].item() == pytest.approx(squares.mean().item(), rel=1e-4)
+    assert losses["loss"].item() == pytest.approx((squares / linear).mean().item(), rel=1e-4)
+
+
+def test_a_recipe_names_denoising():
+    assert isinstance(objective(quick(objective="denoising"), PixelLoss(), "cpu"), Denoising)

@@ -7,7 +7,7 @@ from torch import nn
 from toys import Recorder, load, small
 
 from segcertify.training.streaming import read_pool
-from segcertify.training.validation import validate
+from segcertify.training.validation import validate, validate_denoiser
 
 
 @pytest.fixture
@@ -57,3 +57,18 @@ def test_the_model_is_evaluated_and_left_as_it_was(pool, training):
     assert set(model.modes) == {False}
     assert all(module.training is training for module in model.modules())
     assert model.model[2].num_batches_tracked == 0
+
+
+def test_the_ratio_of_a_denoiser_is_of_whole_images(data, pool):
+    class Offset(nn.Module):
+        """A denoiser that knows the noise but for a tenth."""
+
+        def forward(self, noisy, sigma):
+            x = scenes.pop(0)
+            assert sigma.tolist() == [0.5]
+            assert (noisy - x).std().item() == pytest.approx(0.5, rel=0.2)
+            return torch.where(x > 0.5, x - 0.1, x + 0.1)
+
+    scenes = [x for x, _ in pool.scenes()]
+    assert validate_denoiser(Offset(), pool, sigma=0.5) == {"PSNR": pytest.approx(20, abs=1e-3)}
+    assert not scenes

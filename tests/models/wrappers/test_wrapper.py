@@ -73,6 +73,7 @@ WRAPPERS = {
     "bf16": lambda model: models.with_precision(model, "bf16"),
     "fp16": lambda model: models.with_precision(model, "fp16"),
     "reversed": Reversed,
+    "denoised": lambda model: models.Denoised(model, lambda noisy, sigma: noisy, 0.25),
     "torchscript": lambda model: Script(model, output=None, file=""),
     "ensemble": lambda model: models.Ensemble([nn.Conv2d(3, 3, 1), model], views=VIEWS),
     "all": lambda model: models.with_precision(models.MultiScale(models.adapt(Reversed(model)), (0.5,)), "bf16"),
