@@ -16,6 +16,7 @@ COVERED_BY = {
     "attacks/loss_and_gradient.py": "attacks/test_smoothed.py",
     "audit/scores.py": "audit/test_samplers.py",
     "certificate.py": "test_certification.py",
+    "cli/certificates.py": "cli/test_certify.py",
     "data/augmentation.py": "data/images/test_augmentation.py",
     "data/clouds/text.py": "data/clouds/test_points.py",
     "data/files.py": "data/images/test_reading.py",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segcertify.cli import options as opt
-from segcertify.cli.printing import Printer, certificate_values
+from segcertify.cli.printing import Printer, certificate_values, noted
 from segcertify.errors import InputError, require_integer, require_positive
 from segcertify.numerals import exact, percent, radius_text, union_bound
 
@@ -53,11 +53,13 @@ def attack(
 
     from segcertify.attacks.comparison import compare, require_comparable
     from segcertify.attacks.losses import require_loss
+    from segcertify.cli.certificates import VOTES, Claimed, stored_once
     from segcertify.cli.inputs import input_id, read
     from segcertify.figures.attack import attack_figure
     from segcertify.figures.image import save_figure
     from segcertify.models import card_of, size_note
     from segcertify.sampling.smooth import certify
+    from segcertify.stats.correction import PROCEDURES
 
     printer = Printer(json, quiet)
     require_loss(loss)
@@ -69,12 +71,12 @@ def attack(
     out = opt.folder(out or Path("attacked") / image.stem)
     x = torch.from_numpy(read_in.x).to(device)
     require_comparable(robust, other, x)
+    file = Claimed(tau, alpha, PROCEDURES["holm"], "l2").file(out)
     certificate = certify(
         robust, x, sigma=sigma, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, device=device, input_id=input_id(image),
-        save_votes=out / "votes.safetensors", preprocessing=read_in.preprocessing, progress=printer.progress,
+        save_votes=out / VOTES, preprocessing=read_in.preprocessing, progress=printer.progress,
     )  # fmt: skip
-    certificate = replace(certificate, command=opt.command_line())
-    certificate.save(out / "certificate.safetensors")
+    certificate = stored_once(replace(certificate, command=opt.command_line()), file)
     printer.say(certificate.claim)
     found = compare(
         robust, other, x, certificate, target=read_in.target, radius=radius, steps=steps, loss=loss, restarts=restarts,
@@ -82,9 +84,11 @@ def attack(
     )  # fmt: skip
     card = card_of(robust)
     names, colours = (card.classes, np.array(card.colours) / 255) if card else ((), None)
-    figure = attack_figure(read_in.x, found, target=read_in.target, colours=colours, names=names)
-    save_figure(figure, out / "attacked.png")
-    files = [out / "attacked.png", out / "certificate.safetensors", out / "votes.safetensors"]
+    files = [file, out / VOTES]
+    with noted(printer, "no picture"):
+        figure = attack_figure(read_in.x, found, target=read_in.target, colours=colours, names=names)
+        save_figure(figure, out / "attacked.png")
+        files.insert(0, out / "attacked.png")
     printer.table(_table(found))
     printer.say(found.verdict)
     printer.files(files)

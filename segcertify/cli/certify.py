@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segcertify.cli import options as opt
-from segcertify.cli.printing import Printer, certificate_values, resumable
+from segcertify.cli.printing import Printer, certificate_values, noted, resumable
 from segcertify.errors import InputError
 from segcertify.noise.names import parse
 
@@ -48,17 +48,23 @@ def certify(
     json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Certify one input. Writes votes, certificate and pictures, by default to certified/NAME. Run again to resume."""
+    """Certify one input. Writes votes, certificate and pictures, by default to certified/NAME. Run again to resume.
+
+    The same draws serve other claims: with another --tau, --alpha or --correction, another certificate lies beside the
+    first. Nothing is overwritten.
+    """
     from dataclasses import replace
 
     import torch
 
-    from segcertify.cli.inputs import draw, input_id, read, require_its_folder
+    from segcertify.cli.certificates import VOTES, Claimed, draws_kept, stored_once
+    from segcertify.cli.inputs import draw, input_id, read
     from segcertify.models import sigma_note, size_note
     from segcertify.sampling.smooth import certify
+    from segcertify.stats.correction import procedure
     from segcertify.storage.lock import locked
 
-    printer = Printer(json, quiet)
+    printer, pictures = Printer(json, quiet), list[Path]()
     parse(noise)(sigma)  # bad options are refused before the model is loaded
     if not input.is_file():
         raise InputError(f"no file at {input}")
@@ -71,20 +77,20 @@ def certify(
     printer.note(sigma_note(segmenter, sigma))
     printer.note(_units_note(segmenter, found, input))
     out = opt.folder(out or Path("certified") / input.stem)
-    votes, resume = out / "votes.safetensors", out / "resume.safetensors"
-    with locked(out):
-        require_its_folder(votes, x)
-        with resumable():
-            certificate = certify(
-                segmenter, x, noise=drawn, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, correction=correction, k=k, b=b,
-                norm=norm, batch_size=batch_size, device=device, input_id=input_id(input), checkpoint=resume,
-                save_votes=votes, preprocessing=found.preprocessing, progress=printer.progress,
-            )  # fmt: skip
-        certificate = replace(certificate, command=opt.command_line())
-        certificate.save(out / "certificate.safetensors")
-        resume.unlink(missing_ok=True)
-        pictures = draw(segmenter, found, certificate, device=device, out=out)
-    files = [out / "certificate.safetensors", votes, *pictures]
+    votes, resume = out / VOTES, out / "resume.safetensors"
+    claim = Claimed(tau, alpha, procedure(correction, k=k, b=b), norm or drawn.norm)
+    with locked(out), resumable(lambda: draws_kept(resume)):
+        file = claim.file(out)
+        certificate = certify(
+            segmenter, x, noise=drawn, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, correction=correction, k=k, b=b,
+            norm=norm, batch_size=batch_size, device=device, input_id=input_id(input), checkpoint=resume,
+            save_votes=votes, preprocessing=found.preprocessing, progress=printer.progress,
+        )  # fmt: skip
+        certificate = stored_once(replace(certificate, command=opt.command_line()), file)
+        with noted(printer, "no pictures"):
+            pictures = draw(segmenter, found, certificate, device=device, stem=claim.pictures(file))
+        resume.unlink(missing_ok=True)  # last: until here, a run that was killed loses no draw
+    files = [file, votes, *pictures]
     printer.certificate(certificate)
     printer.files(files)
     printer.result(**certificate_values(certificate), files=files)

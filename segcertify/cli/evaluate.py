@@ -86,7 +86,7 @@ def evaluate(
     printer.note(size_note(segmenter, scenes[0].x.shape) if len(scenes) else None)
     printer.note(sigma_note(segmenter, *(claim.sigma for claim in claims)))
     before = _finished(out)
-    with resumable():
+    with resumable(lambda: _kept(out)):
         done = evaluate(
             segmenter, scenes, out=opt.folder(out), settings=claims, noise=opt.noise_on(noise, scenes.domain.axis),
             corrections=corrections, k=k, b=b, n0=n0, alpha=alpha, seed=seed, batch_size=batch_size, device=device,
@@ -94,6 +94,17 @@ def evaluate(
             progress=printer.progress,
         )  # fmt: skip
     print_report(out, printer, already=before == len(done.records))
+
+
+def _kept(out: Path) -> str:
+    """What a stopped run left to go on from, in words."""
+    from segcertify.cli.certificates import draws_kept
+    from segcertify.numerals import counted
+    from segcertify.records import RunFolder
+
+    scenes = len({record.id for record in RunFolder(out).records()}) if (out / "records.jsonl").is_file() else 0
+    begun = [draws_kept(each) for each in sorted(out.glob("resume-*.safetensors"))]
+    return " and ".join([f"the records of {counted(scenes, 'scene')} are kept in {out}", *begun])
 
 
 def _finished(out: Path) -> int:

@@ -8,13 +8,11 @@ from torch import nn
 
 from segcertify.certificate import Certificate
 from segcertify.data import Input, read_input
-from segcertify.errors import InputError, require_integer
+from segcertify.errors import require_integer
 from segcertify.figures.palette import Colours, part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.models import PartSegmenter, card_of
-from segcertify.sampling.draws import input_digest
 from segcertify.sampling.segmenter import Segmenter, base_labels
-from segcertify.votes import Votes
 
 
 def read(
@@ -44,24 +42,12 @@ def input_id(path: Path) -> str:
     return path.stem
 
 
-def require_its_folder(votes: Path, x: torch.Tensor) -> None:
-    """Refuse a folder with votes of another input: two files may share a name."""
-    if not votes.is_file():
-        return
-    try:
-        there = Votes.load(votes)
-    except InputError as error:
-        raise InputError(f"{error}: or delete it") from None
-    if (there.input_digest, there.input_shape) != (input_digest(x), tuple(x.shape)):
-        raise InputError(f"{votes.parent} holds the certificate of another input: give another --out, or delete it")
-
-
-def draw(model: Segmenter, read_in: Input, certificate: Certificate, *, device: str, out: Path) -> list[Path]:
-    """The pictures of a certified input, with the model's names and colours."""
+def draw(model: Segmenter, read_in: Input, certificate: Certificate, *, device: str, stem: Path) -> list[Path]:
+    """The pictures of a certified input, with the model's names and colours; their names begin with ``stem``."""
     prediction = base_labels(model, torch.from_numpy(read_in.x).to(device))
     names, colours = _legend(model, highest=max(int(prediction.max()), int(certificate.labels.max())))
     return read_in.domain.save_figures(
-        out / "certified", read_in.x, certificate, prediction=prediction, target=read_in.target, colours=colours,
+        stem, read_in.x, certificate, prediction=prediction, target=read_in.target, colours=colours,
         names=names,
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +14,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
+from segcertify.errors import InputError
 from segcertify.noise.names import described
 from segcertify.numerals import NOTHING, exact, percent, radius_text
+from segcertify.storage.interruption import Stop
 from segcertify.votes import seed_text
 
 if TYPE_CHECKING:
@@ -211,10 +213,23 @@ class _Layout:
 
 
 @contextmanager
-def resumable() -> Iterator[None]:
-    """Work that Ctrl-C may stop, and that the same command resumes."""
+def resumable(kept: Callable[[], str]) -> Iterator[None]:
+    """Work that a signal may stop, and that the same command resumes; ``kept`` says in words what is kept by then."""
     try:
         yield
-    except KeyboardInterrupt:
-        notes.print("stopped: the same command resumes it")
+    except (KeyboardInterrupt, Stop) as stop:
+        name = stop.signal if isinstance(stop, Stop) else "SIGINT"
+        if isinstance(stop, Stop):
+            stop.said = True
+        notes.print(f"stopped by {name}: {escape(kept())}. The same command goes on from there", soft_wrap=True)
         raise
+
+
+@contextmanager
+def noted(printer: Printer, what: str) -> Iterator[None]:
+    """Work at the end of a command without which its result is whole: if it fails, a note says why."""
+    try:
+        yield
+    except Exception as error:
+        kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+        printer.note(f"{what} ({kind}{' '.join(str(error).split())[:300]}); all else is kept")

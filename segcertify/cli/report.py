@@ -23,9 +23,11 @@ def print_report(run: Path, printer: Printer, *, out: Path | None = None, alread
     """Write the report of a run, and print its tables; ``already`` if the run was finished before the command."""
     from segcertify.report.files import write_report
     from segcertify.report.run import Run
+    from segcertify.storage.atomic import remove_stale
 
-    loaded = Run.load(run)
-    files = write_report(loaded, folder(out or run / "report"))
+    loaded, out = Run.load(run), folder(out or run / "report")
+    remove_stale(out)
+    files = write_report(loaded, out)
     attacked = loaded.attacked_table()
     printer.table(loaded.table())
     if attacked is not None:

@@ -88,6 +88,16 @@ def _numbers(text: str) -> tuple[float, ...]:
         raise InputError(f"class_weights must be numbers between commas, such as 0.8,1,1.2, but got {text!r}") from None
 
 
+def _kept(out: Path) -> str:
+    """What a stopped run left to go on from, in words."""
+    from segcertify.storage import archive
+    from segcertify.training.folder import STATE
+
+    if not (state := out / STATE).is_file():
+        return "no state is kept yet"
+    return f"the state after {archive.read_content(state).header['step']} steps is kept in {state}"
+
+
 @_with_recipe
 def train(
     context: typer.Context,
@@ -160,7 +170,7 @@ def train(
         fresh, total = start_from(network, start), len(network.state_dict())
         if first:
             printer.note(f"started from {start}: {total - len(fresh)} of {total} weights")
-    with resumable():
+    with resumable(lambda: _kept(out)):
         path = train(
             network, scenes, recipe, out=out, spec=model, start="" if start is None else described(start),
             validation=others, licence=licence, half=half, device=None if device is None else require_device(device),

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import torch
 
+from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.data import DataSet, Scene
@@ -160,13 +161,22 @@ class _Evaluation:
                 for certificate, record in self._certified(scene, votes, setting, seconds=seconds):
                     yield record
                     if self.save_pictures:
-                        stem = self.folder.pictures(scene.id, setting, certificate.correction)
-                        self.data.domain.save_figures(
-                            stem, scene.x, certificate, prediction=prediction, target=scene.labels,
-                            colours=self.data.colours / 255, names=self.data.classes,
-                        )  # fmt: skip
+                        self._save_pictures(scene, setting, certificate, prediction)
             if self.save_votes:
                 votes.save(self.folder.votes(scene.id, sigma))
+
+    def _save_pictures(
+        self, scene: Scene, setting: Setting, certificate: Certificate, prediction: IntArray
+    ) -> None:  # fmt: skip
+        """A picture that fails is a warning: the scene's records are not lost for it."""
+        stem = self.folder.pictures(scene.id, setting, certificate.correction)
+        try:
+            self.data.domain.save_figures(
+                stem, scene.x, certificate, prediction=prediction, target=scene.labels,
+                colours=self.data.colours / 255, names=self.data.classes,
+            )  # fmt: skip
+        except Exception as error:
+            warnings.warn(f"no pictures of {scene.id!r} ({type(error).__name__}: {error})", stacklevel=2)
 
     def _votes(self, model: Segmenter, scene: Scene, sigma: float, advance: Advance) -> Votes:
         """The votes of one sigma, with counts at the n of each of its settings."""

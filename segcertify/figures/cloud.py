@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
@@ -25,6 +24,7 @@ from segcertify.errors import InputError
 from segcertify.figures.palette import Colours, palette
 from segcertify.noise import described
 from segcertify.numerals import NOTHING, exact, percent, radius_text
+from segcertify.storage.atomic import write_text
 
 GREY = "#d2d2d2"
 """Points without a label: abstentions, and what the ground truth ignores."""
@@ -73,8 +73,7 @@ def save_view(path: str | os.PathLike[str], points: Array, certificate: Certific
     """
     cloud = _cloud(points, certificate, **shown)
     page = resources.files("segcertify.figures").joinpath("viewer.html").read_text("utf-8")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(page.replace("{{data}}", _script_safe(_page_data(cloud, certificate))), "utf-8")
+    write_text(path, page.replace("{{data}}", _script_safe(_page_data(cloud, certificate))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Pictures of certified images: what went in, what the base model says, what is certified."""
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError
 from segcertify.figures.palette import TINT, Colours, colour, palette, tinted
 from segcertify.numerals import percent
+from segcertify.storage.atomic import write_bytes
 
 
 def certified_figure(
@@ -113,20 +115,27 @@ def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
 
 
 def save_labels(labels: IntArray, path: str | os.PathLike[str], *, colours: Colours | None = None) -> None:
-    """Labels (height, width) as a PNG with a palette; ABSTAIN is index 255, white. For up to 255 classes."""
-    classes = int(labels.max(initial=0)) + 1
-    if classes > 255:
-        raise InputError(f"a PNG with a palette holds 255 classes and ABSTAIN, but a label is {classes - 1}")
-    table = np.ones((256, 3))
-    chosen = palette(classes) if colours is None else colours[:255]
-    table[: len(chosen)] = chosen
-    image = Image.fromarray(np.where(labels == ABSTAIN, 255, labels).astype(np.uint8))
-    image.putpalette(np.rint(table * 255).astype(np.uint8).tobytes())
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    image.save(path, format="PNG")
+    """Labels (height, width) as a PNG with a palette; ABSTAIN is index 255, white.
+
+    Where a label is above 254, as a PNG of 16 bits without colours; ABSTAIN is then 65535.
+    """
+    largest = int(labels.max(initial=0))
+    if largest > 65534:
+        raise InputError(f"a PNG of 16 bits holds the labels 0 to 65534 and ABSTAIN, but a label is {largest}")
+    wide = largest > 254
+    image = Image.fromarray(np.where(labels == ABSTAIN, 65535 if wide else 255, labels).astype("u2" if wide else "u1"))
+    if not wide:
+        table = np.ones((256, 3))
+        chosen = palette(largest + 1) if colours is None else colours[:255]
+        table[: len(chosen)] = chosen
+        image.putpalette(np.rint(table * 255).astype(np.uint8).tobytes())
+    content = io.BytesIO()
+    image.save(content, format="PNG")
+    write_bytes(path, content.getvalue())
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write the figure, making its folder."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    """Write the figure, making its folder: a PNG, or what the path ends in."""
+    content = io.BytesIO()
+    figure.savefig(content, dpi=150, format=Path(path).suffix.lstrip(".") or "png")
+    write_bytes(path, content.getvalue())

@@ -55,6 +55,7 @@ def join(paths: Sequence[FilePath], out: FilePath, *, views: Sequence[View] = (V
 
     Its card joins the members' cards. A README with the card is written beside the file.
     """
+    atomic.remove_stale(atomic.require_writable(out).parent)
     if Path(out).resolve() in [Path(path).resolve() for path in paths]:
         raise InputError(f"{out} is one of the models to join: name another file for the ensemble")
     if beside(out).exists() and not Path(out).exists():

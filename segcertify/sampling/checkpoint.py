@@ -70,7 +70,7 @@ class Checkpoint:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Within, a signal to stop makes a state due, and is raised once that is saved. A model's failure saves it too."""
+        """Within, a signal to stop, or a model's failure, makes a state due, and is raised once that is saved."""
         if self._path is None:
             yield
             return

@@ -24,9 +24,9 @@ from segcertify.sampling.identity import identity, identity_with_answers, weight
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter, require_ready
+from segcertify.sampling.stored_votes import StoredVotes
 from segcertify.stats.correction import Correction, procedure
 from segcertify.stats.planning import require_certifiable
-from segcertify.storage.atomic import require_writable
 from segcertify.votes import Votes, require_mask, seed_text
 
 Path = str | os.PathLike[str]
@@ -198,50 +198,29 @@ class Smooth:
 
         An n that could certify nothing is refused before sampling. ``save_votes``
         also writes the votes to a file. If it holds votes of the same input, model,
-        noise, n, n0 and mask, and no other seed is given, their seed is taken again:
-        asking again gives the same certificate. Other arguments are those of the two.
+        noise, n, n0, mask, pre-processing and seed, these are taken again: asking again
+        gives the same certificate. Others are refused. Other arguments are those of the two.
         """
         tau = require_probability("tau", tau, low=0.5, closed=True)
         alpha = require_probability("alpha", alpha)
         chosen = procedure(correction, k=k, b=b)
-        recorded = recorded_seed(checkpoint)
-        draws = self.draws(x, input_id, recorded=recorded)
+        stored = StoredVotes(save_votes)
+        draws = self.draws(x, input_id, recorded=recorded_seed(checkpoint) or stored.seed)
         self.noise.radius(tau, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
         tested = np.ones(draws.components, bool) if mask is None else require_mask(mask, draws.components)
         require_certifiable(int(tested.sum()), tau, alpha, chosen, require_integer("n", n))
-        if save_votes is not None:
-            require_writable(save_votes)
-        recorded = recorded or self._seed_of_votes(save_votes, draws, n=n, n0=n0, mask=mask)
+        model = self.identity(draws)
+        stored.require_same_run(draws, n=n, n0=n0, mask=mask, model=model, preprocessing=preprocessing)
+        if (votes := stored.reused(draws)) is not None:
+            return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
         once = copy.copy(self)  # with one seed for all of this call
-        once._seed = seed_of_run(self._seed, recorded or Seed(draws.seed, draws.seed_given))
+        once._seed = Seed(draws.seed, draws.seed_given or stored.votes is not None)
         votes = once.votes(
             draws.x, n=n, n0=n0, input_id=input_id, mask=mask, checkpoint=checkpoint, preprocessing=preprocessing,
             progress=progress,
         )  # fmt: skip
-        if save_votes is not None:
-            votes.save(save_votes)
+        stored.save(votes)
         return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
-
-    def _seed_of_votes(
-        self, path: Path | None, draws: Draws, *, n: int, n0: int, mask: BoolArray | None
-    ) -> Seed | None:
-        """The seed of a file of votes, if these are what would be sampled now; None if there are none, or others.
-
-        Another model must not get it: it could have been made after the seed was known. A function without weights is
-        known by a few answers alone, so that for it the seed counts as given.
-        """
-        if path is None or not os.path.isfile(path):
-            return None
-        try:
-            votes = Votes.load(path)
-            now = draws.record(votes.candidate, votes.agree, n=votes.n, n0=n0)
-            model = self.identity(draws)
-            votes.require_same_run(replace(now, seed=votes.seed, mask=mask, model=model))
-        except InputError:
-            return None
-        if votes.seed is None or not votes.model or votes.draws != ((0, n),):
-            return None
-        return Seed(votes.seed, votes.seed_given or not model["weights"])
 
     def predict(
         self,

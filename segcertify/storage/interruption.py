@@ -18,6 +18,8 @@ class Stop(SystemExit):
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)
         self.signal = signal.Signals(number).name
+        self.said = False
+        """Whether the user was told already."""
 
 
 STOPS: dict[int, Callable[[], BaseException]] = {
@@ -28,7 +30,7 @@ STOPS: dict[int, Callable[[], BaseException]] = {
 
 
 def _at_once(number: int, frame: FrameType | None) -> None:
-    raise STOPS[number]()
+    raise Stop(number)
 
 
 USUAL = (signal.default_int_handler, signal.SIG_DFL, _at_once)
@@ -36,7 +38,7 @@ USUAL = (signal.default_int_handler, signal.SIG_DFL, _at_once)
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Within, all of `STOPS` raise what they ask for, where they would end the process without a word.
+    """Within, the signals of `STOPS` raise `Stop`, where they would end the process without a word or with a traceback.
 
     Signals that the caller handles or ignores (as nohup does SIGHUP) are left alone.
     """

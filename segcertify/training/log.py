@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,10 @@ class TrainingLog:
         if self._board is not None:
             self._board.close()
         if self.rows:
-            save_figure(loss_figure(self.rows, title=self.path.parent.name), self.path.with_name("loss.png"))
+            try:
+                save_figure(loss_figure(self.rows, title=self.path.parent.name), self.path.with_name("loss.png"))
+            except Exception as error:  # the model is not lost for a picture
+                warnings.warn(f"no picture of the losses ({type(error).__name__}: {error})", stacklevel=2)
 
 
 def read_log(path: Path) -> list[dict[str, float]]:

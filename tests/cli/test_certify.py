@@ -69,7 +69,7 @@ def test_a_folder_in_which_another_process_certifies_is_refused(files, segcertif
 
 
 def test_the_same_command_gives_the_same_certificate(files, segcertify):
-    """Without --seed too: it is not another roll of the dice. Another model or claim draws a new seed."""
+    """Without --seed too: it is not another roll of the dice."""
     command, path = ["certify", "photo.png", *BRIGHT, "--sigma", 0.1], files / "certified" / "photo"
     shown = segcertify(*command)
     votes = sc.Votes.load(path / "votes.safetensors")
@@ -79,14 +79,111 @@ def test_the_same_command_gives_the_same_certificate(files, segcertify):
     segcertify(*command)
     assert sc.Certificate.load(path / "certificate.safetensors").labels.tolist() == certificate.labels.tolist()
     again = sc.Votes.load(path / "votes.safetensors")
-    assert (again.seed, again.seed_given) == (certificate.seed, True)  # a function is known by a few answers alone
+    assert (again.seed, again.seed_given) == (certificate.seed, False)
     assert np.array_equal(again.agree, votes.agree)
     given = segcertify(*command, "--seed", hex(certificate.seed), "--out", "given", "--json").json
     assert (given["seed"], given["certified"]) == (certificate.seed, certificate.certified)
     assert given["seed_given"]
     assert given["claim"].endswith("This assumes that input and model were fixed before the seed was chosen.")
-    again = segcertify(*command, "--n", 120, "--json").json
+    again = segcertify(*command, "--n", 120, "--out", "more", "--json").json
     assert (again["seed"] != certificate.seed, again["seed_given"]) == (True, False)
+
+
+PETS = ["certify", "photo.png", "--model", "pets", "--sigma", 0.25, "--n", 70, "--n0", 2]
+
+
+def test_other_claims_about_the_same_votes_lie_beside_the_first(files, segcertify, monkeypatch):
+    """Each is written once, with its pictures and without new draws; the votes stay as they are."""
+    segcertify(*PETS, "--seed", 0)
+    out = files / "certified" / "photo"
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    monkeypatch.setattr("segcertify.sampling.smooth.two_passes", lambda *_, **options: pytest.fail("drawn again"))
+    for claim, name in (
+        (["--tau", 0.8], "tau0.8-alpha0.001-holm-l2"), (["--alpha", 0.01], "tau0.75-alpha0.01-holm-l2"),
+        (["--correction", "bonferroni"], "tau0.75-alpha0.001-bonferroni-l2"),
+        (["--correction", "k-fwer", "--k", 3], "tau0.75-alpha0.001-k-fwer-k3-l2"),
+        (["--norm", "linf"], "tau0.75-alpha0.001-holm-linf"),
+    ):  # fmt: skip
+        shown = segcertify(*PETS, *claim, "--json").json
+        assert f"certified/photo/certificate-{name}.safetensors" in shown["files"]
+        assert (out / f"certified-{name}-labels.png").is_file()
+        certificate = sc.Certificate.load(out / f"certificate-{name}.safetensors")
+        assert f"tau{certificate.tau:g}-alpha{certificate.alpha:g}-{certificate.correction}" in name
+    segcertify(*PETS, *claim)  # again
+    segcertify(*PETS)
+    assert {path: path.read_bytes() for path in before} == before  # dates and commands too
+    assert len(list(out.iterdir())) == 1 + 3 * 6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--n", 80], "their n was 70, now it is 80"),
+        (["--sigma", 0.3], "different noise"),
+        (["--precision", "bf16"], "of different models"),
+        (["--short-side", 32], "different input_shape"),
+        (["--seed", 5], "their seed was 0, now it is 5"),
+    ],
+)
+def test_other_draws_are_refused_in_the_same_folder(files, segcertify, monkeypatch, change, message):
+    monkeypatch.setattr("segcertify.cli.inputs.draw", lambda *_, **options: [])
+    segcertify(*PETS, "--seed", 0)
+    before = {path: path.read_bytes() for path in (files / "certified" / "photo").iterdir()}
+    shown = segcertify(*PETS, *change, code=2)
+    assert message in shown.text
+    assert "(--out)" in shown.text
+    assert {path: path.read_bytes() for path in (files / "certified" / "photo").iterdir()} == before
+
+
+def test_the_checkpoint_goes_last(files, segcertify, monkeypatch):
+    """Killed at any moment after the last draw, even while it draws pictures, a run loses none."""
+
+    class KilledError(BaseException):
+        pass
+
+    def killed(*_, **options):
+        assert sorted(path.name for path in (files / "certified" / "photo").iterdir()) == [
+            ".lock", "certificate.safetensors", "resume.safetensors", "votes.safetensors",
+        ]  # fmt: skip
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("segcertify.cli.inputs.draw", killed)
+        with pytest.raises(KilledError):
+            certify(files / "photo.png", "pets", 0.25, n=70, n0=2)
+    assert (files / "certified" / "photo" / "resume.safetensors").exists()
+    segcertify(*PETS)
+    assert not (files / "certified" / "photo" / "resume.safetensors").exists()
+
+
+def test_a_certificate_without_its_votes_is_not_overwritten(files, segcertify):
+    segcertify(*PETS)
+    (files / "certified" / "photo" / "votes.safetensors").unlink()
+    assert "but its votes (votes.safetensors) are not" in segcertify(*PETS, code=2).text
+
+
+def test_a_picture_that_fails_is_a_note(files, segcertify, monkeypatch):
+    def fail(*_, **options):
+        raise ValueError("no such\nfont")
+
+    monkeypatch.setattr("segcertify.figures.image.certified_figure", fail)
+    shown = segcertify(*PETS)
+    assert "note: no pictures (ValueError: no such font); all else is kept" in shown.text
+    names = {path.name for path in (files / "certified" / "photo").iterdir()}
+    assert names >= {"certificate.safetensors", "votes.safetensors"}
+    assert "resume.safetensors" not in names
+
+
+def test_more_than_255_classes(files, segcertify):
+    """Their labels are a PNG of 16 bits."""
+    (files / "many.py").write_text("def make():\n    return lambda batch: (batch.mean(1) > 0.5).long() * 300\n")
+    segcertify("certify", "photo.png", "--model", "python:many:make", "--sigma", 0.1, "--seed", 3)
+    certificate = sc.Certificate.load(files / "certified" / "photo" / "certificate.safetensors")
+    with Image.open(files / "certified" / "photo" / "certified-labels.png") as image:
+        found = np.asarray(image).astype(int)
+    assert np.array_equal(np.where(found == 65535, sc.ABSTAIN, found), certificate.labels)
+    assert {300, 65535} <= set(np.unique(found))
+    assert (files / "certified" / "photo" / "certified.png").is_file()
 
 
 @pytest.mark.parametrize(
@@ -173,7 +270,7 @@ def test_certify_never_replaces_another_inputs_certificate(files, segcertify):
     arguments = [*BRIGHT, "--sigma", 0.1]
     segcertify("certify", "photo.png", *arguments)
     shown = segcertify("certify", "other/photo.png", *arguments, code=2)
-    assert "certified/photo holds the certificate of another input: give another --out" in shown.err
+    assert "certified/photo/votes.safetensors holds votes of another run: votes with different input" in shown.text
     segcertify("certify", "photo.png", *arguments, "--tau", "0.8")
 
 

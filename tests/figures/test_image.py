@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 
 from segcertify import ABSTAIN, Gaussian, InputError, Votes, certify_votes
+from segcertify.data.images.reading import read_label
 from segcertify.figures.image import certified_figure, save_figure, save_labels
 from segcertify.figures.palette import colour, palette
 
@@ -31,8 +32,10 @@ def test_label_png(tmp_path):
         rgb = np.asarray(image.convert("RGB"))
     assert rgb[0, 1].tolist() == [255, 255, 255]
     np.testing.assert_allclose(rgb[1, 0] / 255, palette(3)[2], atol=0.003)
-    with pytest.raises(InputError, match="holds 255 classes"):
-        save_labels(np.array([[255]]), tmp_path / "b.png")
+    save_labels(np.array([[255, ABSTAIN, 65534]]), tmp_path / "b.png")
+    assert read_label(tmp_path / "b.png").tolist() == [[255, 65535, 65534]]
+    with pytest.raises(InputError, match="holds the labels 0 to 65534 and ABSTAIN, but a label is 65535"):
+        save_labels(np.array([[65535]]), tmp_path / "c.png")
 
 
 @pytest.mark.parametrize("with_target", [False, True])

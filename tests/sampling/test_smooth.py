@@ -113,7 +113,7 @@ def test_an_interrupted_run_resumes_to_the_same_votes(tmp_path, after):
 @pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("within", [6, 9, 10, 21])
 def test_ctrl_c_loses_no_draw(tmp_path, within):
-    """In batches of 4, with no other state saved: 3 of the probe, 1 for the fingerprint, 5 batches of candidates, 15 more.
+    """In batches of 4, with no other state saved: 3 of the probe, 1 for the fingerprint, 5 of candidates, 15 more.
 
     The first batch is the largest: its four entries are asked again, in the two calls after it (6 and 7).
     """
