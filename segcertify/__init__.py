@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from segcertify.certification import radius_map as radius_map
     from segcertify.errors import InputError as InputError
     from segcertify.evaluation import evaluate as evaluate
+    from segcertify.metrics.certificate import MetricCertificate as MetricCertificate
+    from segcertify.metrics.planning import plan_metric as plan_metric
     from segcertify.noise import AxisRotation as AxisRotation
     from segcertify.noise import Gaussian as Gaussian
     from segcertify.noise import Laplace as Laplace
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from segcertify.noise import scale_for as scale_for
     from segcertify.sampling import cohen as cohen
     from segcertify.sampling.baselines import joint_class as joint_class
+    from segcertify.sampling.metrics import certify_metric as certify_metric
     from segcertify.sampling.smooth import Smooth as Smooth
     from segcertify.sampling.smooth import certify as certify
     from segcertify.sampling.smooth import sample as sample
@@ -48,10 +51,13 @@ _HOME = {
     "certificate": ("ABSTAIN", "Certificate"),
     "votes": ("Votes",),
     "certification": ("certify_votes", "indiv_class", "radius_map"),
+    "metrics.certificate": ("MetricCertificate",),
+    "metrics.planning": ("plan_metric",),
     "stats.planning": ("plan",),
     "noise": ("AxisRotation", "Gaussian", "Laplace", "Rotation", "Uniform", "scale_for"),
     "sampling.smooth": ("Smooth", "certify", "sample"),
     "sampling.baselines": ("joint_class",),
+    "sampling.metrics": ("certify_metric",),
     "evaluation": ("evaluate",),
     "errors": ("InputError",),
 }

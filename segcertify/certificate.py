@@ -27,7 +27,8 @@ ABSTAIN = -1
 _VERSION = 2
 
 
-def _now() -> str:
+def utc_now() -> str:
+    """The time, as certificates keep it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -67,7 +68,7 @@ class Certificate:
     model: Mapping[str, Any] = field(default_factory=dict)
     preprocessing: Preprocessing | None = None
     version: str = __version__
-    date: str = field(default_factory=_now)
+    date: str = field(default_factory=utc_now)
     command: str = ""
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from segcertify.noise import Noise, described, is_proven
-from segcertify.numerals import confidence, exact, radius_text
+from segcertify.numerals import confidence, exact, exact_percent, lower_value, radius_text, upper_value
 from segcertify.stats.correction import K_FWER, PROCEDURES, Guarantee
 
 
@@ -97,6 +97,53 @@ class Claim:
                 f"{condition if self.correction == 'bh' else ''}."
             )
         return f"Of {certified}, those that {self.correction!r} guarantees at level {exact(self.alpha)} {kept}"
+
+
+@dataclass(frozen=True)
+class MetricClaim:
+    """What is said of a metric: most noisy runs keep a bound under attack. ``remarks`` are as in `Claim`."""
+
+    metric: str
+    share: float
+    alpha: float
+    noise: Noise
+    norm: str = ""
+    remarks: str = ""
+
+    @property
+    def threat(self) -> str:
+        """What the radius measures."""
+        return self.noise.threat(self.norm or self.noise.norm)
+
+    def about(self, bound: float | None, upper: float | None, radius: float) -> str:
+        """What holds for one input, in two sentences; of no bound, that nothing is claimed."""
+        if bound is None:
+            return f"Nothing is claimed of {self.metric}: there are too few draws for a bound at this radius."
+        kept = f"{self.metric} >= {lower_value(bound)}"
+        if upper is not None:
+            kept = f"{self.metric} between {lower_value(bound)} and {upper_value(upper)}"
+        words = self._sentence(f"1 - {exact(self.alpha)}", radius_text(radius), kept)
+        return f"{words} {ONE_NOISY_RUN} {self.remarks}".rstrip()
+
+    def over(self, scenes: int, kept: str) -> str:
+        """What holds for each of several scenes, perturbed within a radius called R; ``kept`` says what runs keep."""
+        total = confidence(self.alpha, scenes)
+        alone = self._sentence(f"1 - {exact(self.alpha)} of each scene by itself", "R", kept)
+        together = f" This holds for all {scenes:,} scenes together with probability at least {total}."
+        many = together if total != "0" else f" Nothing is claimed of all {scenes:,} scenes together."
+        return f"{alone}{many if scenes > 1 else ''} {ONE_NOISY_RUN} {self.remarks}".rstrip()
+
+    def _sentence(self, sure: str, radius: str, kept: str) -> str:
+        threat = f"perturbation of {self.threat} at most {radius}"
+        runs = f"at least {exact_percent(self.share)} of the noisy runs have {kept}"
+        return f"With probability at least {sure} over the noise draws, under every {threat}, {runs}."
+
+
+ONE_NOISY_RUN = (
+    'This is about the randomised predictor "one noisy run", whose noise the attacker does not see, and not about the '
+    "voted map."
+)
+"""What a metric certificate is about, which every claim of one says."""
 
 
 def seed_assumption(given: bool, *, what: str = "input and model", before: str = "the seed was chosen") -> str:

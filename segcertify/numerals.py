@@ -56,6 +56,29 @@ def lower_percent(share: float, decimals: int = 1) -> str:
     return f"{_hundred(share, decimals, lower(share, decimals + 2))}%"
 
 
+def exact_percent(share: float) -> str:
+    """All digits of a share that is a setting, in percent.
+
+    >>> exact_percent(0.5), exact_percent(0.57), exact_percent(0.999)
+    ('50%', '57%', '99.9%')
+    """
+    return f"{_plain(Decimal(repr(float(share))) * 100)}%"
+
+
+def lower_value(value: float) -> str:
+    """A lower bound on a number of any size, never above it: whole numbers whole, others in four decimals."""
+    return f"{int(value):,}" if float(value).is_integer() else lower(value)
+
+
+def upper_value(value: float) -> str:
+    """An upper bound on a number of any size, never below it: whole numbers whole, others in four decimals.
+
+    >>> lower_value(12345.0), upper_value(12345.00001)
+    ('12,345', '12345.0001')
+    """
+    return f"{int(value):,}" if float(value).is_integer() else upper(value)
+
+
 def radius_text(value: float, digits: int = 6) -> str:
     """A radius in so many significant digits, never above the number; "0" of all that is not above 0.
 

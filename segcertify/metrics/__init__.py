@@ -1,5 +1,8 @@
 """How good a segmentation is, certified or not."""
 
+from segcertify.metrics.certificate import MetricCertificate
+from segcertify.metrics.map_metrics import MapMetric, agreement, area, dice, miou, overall_accuracy, recall, volume
+from segcertify.metrics.planning import MetricPlan, plan_metric
 from segcertify.metrics.radius_curve import RadiusCurve, certified_accuracy_curve, radius_counts
 from segcertify.metrics.scores import (
     FORMS,
@@ -19,7 +22,8 @@ from segcertify.metrics.scores import (
 )
 
 __all__ = [
-    "FORMS", "Confusion", "RadiusCurve", "abstention", "accuracy", "certified_accuracy_curve", "class_abstention",
-    "class_accuracy", "confusion", "from_plain", "iou", "mean_iou", "radius_counts", "shape_iou", "to_plain",
-    "worst_case_iou", "worst_case_shape_iou",
+    "FORMS", "Confusion", "MapMetric", "MetricCertificate", "MetricPlan", "RadiusCurve", "abstention", "accuracy",
+    "agreement", "area", "certified_accuracy_curve", "class_abstention", "class_accuracy", "confusion", "dice",
+    "from_plain", "iou", "mean_iou", "miou", "overall_accuracy", "plan_metric", "radius_counts", "recall", "shape_iou",
+    "to_plain", "volume", "worst_case_iou", "worst_case_shape_iou",
 ]  # fmt: skip
