@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from segcertify.arrays import BoolArray, FloatArray
+from segcertify.arrays import BoolArray, FloatArray, Histogram
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
@@ -63,16 +63,24 @@ def certify_votes(
     return _certificate(votes, votes.agree >= enough, radius=radius, norm=norm, tau=tau, alpha=alpha, chosen=chosen)
 
 
-def radius_map(votes: Votes, *, alpha: float, norm: str | None = None) -> FloatArray:
+def radius_map(votes: Votes, *, alpha: float, norm: str | None = None, cap: float | None = None) -> FloatArray:
     """A radius per component, 0 where nothing is certified.
 
     With probability at least 1 - alpha, for every component i with R_i > 0 at
     once, its candidate stays the smoothed arg-max within R_i. The null hypotheses
     are nested in tau, so a Clopper-Pearson bound at alpha / N covers all
     components and all radii together. (Holm's levels are not valid here.)
+
+    With ``cap``, a probability in (1/2, 1), no radius exceeds that of the cap, and
+    in return the levels are Holm's: components whose bound reaches the cap need no
+    further protection. Choose it before looking, such as the tau that you would certify at.
     """
     alpha = require_probability("alpha", alpha)
-    table = radius_table(votes.noise, n=votes.n, N=votes.N, alpha=alpha, norm=norm, input_shape=votes.input_shape)
+    if cap is None:
+        table = radius_table(votes.noise, n=votes.n, N=votes.N, alpha=alpha, norm=norm, input_shape=votes.input_shape)
+    else:
+        bounds = capped_bounds(votes.histogram(), alpha, require_probability("cap", cap, low=0.5))
+        table = np.asarray(votes.noise.radius(bounds, norm, votes.input_shape), float)
     radii = table[votes.agree]
     return np.asarray(radii if votes.mask is None else np.where(votes.mask, radii, 0.0))
 
@@ -87,6 +95,21 @@ def radius_table(
     """
     bounds = lower_bounds(n, alpha / require_integer("N", N))
     return np.asarray(noise.radius(bounds, norm, input_shape), float)
+
+
+def capped_bounds(counts: Histogram, alpha: float, cap: float) -> FloatArray:
+    """Lower bounds on p for k = 0 .. n agreeing draws, none above ``cap``, that hold for all components at once.
+
+    Step down: the bounds are at alpha / U, where U components have a bound below the
+    cap; it begins at N and falls. With probability at least 1 - alpha the bounds at
+    alpha / |I0| lie strictly below p for all of I0, the components with p <= cap: then
+    none of I0 leaves U, and the levels never exceed alpha / |I0| (`docs/theory.md`).
+    """
+    below = total = int(counts.sum())
+    bounds = lower_bounds(len(counts) - 1, alpha / total)
+    while 0 < (left := int(counts[bounds < cap].sum())) < below:
+        below, bounds = left, lower_bounds(len(counts) - 1, alpha / left)
+    return np.minimum(bounds, cap)
 
 
 def indiv_class(votes: Votes, *, alpha: float, norm: str | None = None) -> Certificate:

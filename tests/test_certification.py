@@ -76,6 +76,30 @@ def test_radius_map_agrees_with_bonferroni():
         np.testing.assert_array_equal(reaches, ~certificate.abstained)
 
 
+def test_capped_maps_step_down_as_holm_does():
+    """At the cap itself Holm's certificate and the map agree; below it the map is never smaller than without a cap."""
+    rng = np.random.default_rng(2)
+    gained = 0
+    for cap in (0.6, 0.75, 0.9):
+        for _ in range(20):
+            agree = rng.binomial(150, rng.choice([0.7, 0.95, 0.99], 500))
+            votes = Votes(np.zeros(500, int), agree, n=150, n0=1, noise=Gaussian(0.25))
+            radii, plain = radius_map(votes, alpha=0.01, cap=cap), radius_map(votes, alpha=0.01)
+            top = Gaussian(0.25).radius(cap)
+            certificate = certify_votes(votes, tau=cap, alpha=0.01)
+            assert ((radii == top) <= (certificate.labels == 0)).all()
+            assert (radii >= np.minimum(plain, top)).all()
+            assert radii.max() <= top
+            gained += int((radii > np.minimum(plain, top)).sum())
+    assert gained > 0
+    mask = np.arange(500) < 100
+    masked = Votes(votes.candidate, votes.agree, n=150, n0=1, noise=Gaussian(0.25), mask=mask)
+    assert (radius_map(masked, alpha=0.01, cap=0.9)[~mask] == 0).all()
+    for cap in (0.5, 1.0):
+        with pytest.raises(InputError, match=r"cap must lie in \(0.5, 1\)"):
+            radius_map(votes, alpha=0.01, cap=cap)
+
+
 def test_indiv_class_is_the_minimum_of_the_radius_map():
     votes = Votes(np.array([1, 2, 3]), np.array([100, 97, 90]), n=100, n0=10, noise=Laplace(0.5))
     certificate = indiv_class(votes, alpha=0.001)
