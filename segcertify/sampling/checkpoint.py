@@ -20,29 +20,52 @@ from segcertify.sampling.probe import fingerprint
 from segcertify.sampling.seeds import Seed
 from segcertify.sampling.segmenter import to_labels, upsampled
 from segcertify.sampling.streams import Phase
-from segcertify.storage import archive
+from segcertify.storage import archive, sparse
 from segcertify.storage.atomic import require_writable
 from segcertify.storage.interruption import interruption
 from segcertify.storage.same_run import difference, require_same_run
 from segcertify.votes import ROUNDING, same_answers
 
-_VERSION = 2
+_VERSION = 3
 _KIND = "checkpoint"
+COUNTS = "counts"
 _LABELS = "labels_of_probes"
+_SHARE = 0.03
+"""The share of the time that saving may take."""
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """How far a run is: draws done in this phase, and what they gave so far."""
+    """How far a run is: draws done in this phase, and what they gave so far, as a file holds it."""
 
     phase: Phase
     done: int
     batch_size: int
-    arrays: Mapping[str, torch.Tensor]
+    arrays: Mapping[str, Array]
+
+    def goes_on(self, name: str, zeros: torch.Tensor) -> torch.Tensor:
+        """The array of that name in the type and on the device of ``zeros``, which a new phase begins with."""
+        if not self.done:
+            return zeros
+        if name not in self.arrays:
+            raise InputError(f"the checkpoint has no {name!r}: delete it to start anew")
+        return torch.from_numpy(self.arrays[name]).to(zeros)
+
+    def counts(self, zeros: torch.Tensor) -> torch.Tensor:
+        """The counts of all classes, a plane for each, likewise."""
+        classes, components = sparse.packed_planes(COUNTS, self.arrays), tuple(zeros.shape[1:])
+        if not classes:
+            return self.goes_on(COUNTS, zeros)  # none yet, or of format versions 1 and 2
+        counts = zeros.new_zeros((classes, *components))
+        for count, plane in zip(counts, sparse.unpacked(COUNTS, self.arrays, components), strict=True):
+            count.copy_(torch.from_numpy(plane))
+        return counts
 
 
 class Checkpoint:
-    """One file, rewritten whole at most every ``every`` seconds; without a path nothing is saved.
+    """One file, rewritten whole at most every ``every`` seconds, and less often where a save takes long.
+
+    With ``every`` = 0 it is rewritten after every batch; without a path nothing is saved.
 
     ``run`` describes the run in plain values. The model is described by its identity and by
     its answers to a few noisy copies of the input. A file of another run or model is refused.
@@ -54,7 +77,7 @@ class Checkpoint:
         self._path = None if path is None else require_writable(path)
         self._draws, self._run = draws, {**draws.describe(), **run}
         self._every = require_finite("checkpoint_every", every)
-        self._saved = time.monotonic()
+        self._due = time.monotonic() + self._every
         self._asked_to_stop: Callable[[], BaseException | None] = lambda: None
         self._last: tuple[Phase, int, Mapping[str, torch.Tensor]] | None = None
 
@@ -70,7 +93,7 @@ class Checkpoint:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Within, a signal to stop, or a model's failure, makes a state due, and is raised once that is saved."""
+        """Within, a signal to stop, or a model's failure, makes a state due, and is raised once it is saved."""
         if self._path is None:
             yield
             return
@@ -81,7 +104,7 @@ class Checkpoint:
             except ModelError as error:
                 if self._last is None:
                     raise
-                self._write(*self._last)
+                self._write(self._path, *self._last)
                 kept = f"The {self._last[1]} draws before it are kept in {self._path}, for a run that goes on"
                 raise ModelError(f"{error}. {kept}") from error
 
@@ -94,8 +117,7 @@ class Checkpoint:
         labels = arrays.pop(_LABELS, None)
         try:
             theirs, model = header["fingerprint"], header["model"]
-            tensors = {name: torch.from_numpy(array).to(self._draws.x.device) for name, array in arrays.items()}
-            state = State(header["phase"], header["done"], header["batch_size"], tensors)
+            state = State(header["phase"], header["done"], header["batch_size"], arrays)
         except KeyError as error:
             raise InputError(f"{self._path} is not a complete checkpoint (no {error}): delete it") from None
         what = ""
@@ -129,25 +151,29 @@ class Checkpoint:
 
     def save_if_due(self, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor], *, last: bool = False) -> None:
         """Write the state if it is the last, if ``every`` seconds have passed, or if the process is asked to stop."""
-        late = time.monotonic() - self._saved >= self._every
         self._last = phase, done, arrays
-        if self._path is None or not (last or late or self._asked_to_stop()):
+        if self._path is None or not (last or time.monotonic() >= self._due or self._asked_to_stop()):
             return
-        self._write(phase, done, arrays)
+        self._write(self._path, phase, done, arrays)
         if stop := self._asked_to_stop():
             raise stop
 
-    def _write(self, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor]) -> None:
+    def _write(self, path: Path, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor]) -> None:
+        began = time.monotonic()
         header = {
             "phase": phase, "done": done, "batch_size": self._draws.batch_size,
             "run": self._run, "seed_given": self._draws.seed_given, "model": self._model,
             "fingerprint": self._answers[0],
         }  # fmt: skip
-        content = {name: array.cpu().numpy() for name, array in arrays.items()}
-        content[_LABELS] = self._answers[1]
-        if self._path is not None:
-            archive.write(self._path, kind=_KIND, version=_VERSION, header=header, arrays=content)
-        self._saved = time.monotonic()
+        content = {_LABELS: self._answers[1]}
+        for name, array in arrays.items():
+            if name == COUNTS:
+                content |= sparse.packed(name, (plane.cpu().numpy() for plane in array))
+            else:
+                content[name] = archive.smallest_integers(array.cpu().numpy())
+        archive.write(path, kind=_KIND, version=_VERSION, header=header, arrays=content)
+        now = time.monotonic()
+        self._due = now + max(self._every, (now - began) / _SHARE if self._every else 0.0)
 
 
 def recorded_seed(path: str | os.PathLike[str] | None) -> Seed | None:
@@ -160,7 +186,7 @@ def recorded_seed(path: str | os.PathLike[str] | None) -> Seed | None:
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
-    return archive.read(path, kind=_KIND, version=_VERSION, migrations={1: _from_version_1})
+    return archive.read(path, kind=_KIND, version=_VERSION, migrations={1: _from_version_1, 2: dict})  # 2: dense counts
 
 
 def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:

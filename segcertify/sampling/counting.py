@@ -6,9 +6,12 @@ from dataclasses import replace
 import torch
 
 from segcertify.progress import Advance, progress_bar
-from segcertify.sampling.checkpoint import Checkpoint, State
-from segcertify.sampling.draws import Draws
+from segcertify.sampling.checkpoint import COUNTS, Checkpoint, State
+from segcertify.sampling.draws import Draws, count_type
+from segcertify.sampling.segmenter import LARGEST_LABEL
 from segcertify.votes import Votes
+
+_BLOCK = 2**20
 
 Counts = Iterator[tuple[int, torch.Tensor]]
 """After each batch the index of the next draw, and its label maps or the counts so far."""
@@ -20,15 +23,21 @@ def class_counts(batches: Counts, counts: torch.Tensor) -> Counts:
         missing = int(labels.max()) + 1 - len(counts)
         if missing > 0:
             counts = torch.cat([counts, counts.new_zeros((missing, *counts.shape[1:]))])
-        counts.scatter_add_(0, labels, torch.ones_like(labels, dtype=counts.dtype))
+        counts.scatter_add_(0, labels, counts.new_ones(()).expand(labels.shape))
         yield stop, counts
 
 
 def agreement(batches: Counts, labels: torch.Tensor, agree: torch.Tensor) -> Counts:
     """How many draws gave each component its label in ``labels``, (*components); goes on from ``agree``."""
     for stop, drawn in batches:
-        agree += (drawn == labels).sum(0)
+        agree += (drawn == labels).sum(0, dtype=agree.dtype)
         yield stop, agree
+
+
+def most_frequent(counts: torch.Tensor) -> torch.Tensor:
+    """The class of the largest count (the lowest of equals), (*components): in blocks, as indices take 64 bits."""
+    blocks = torch.split(counts.reshape(len(counts), -1), _BLOCK, 1)
+    return torch.cat([block.argmax(0).to(count_type(LARGEST_LABEL)) for block in blocks]).view(counts.shape[1:])
 
 
 def last(counts: Counts) -> torch.Tensor:
@@ -47,16 +56,17 @@ def two_passes(
     with saved.watching(), progress_bar(n0 + n, "sampling", show=progress) as advance:
         advance(state.done + (n0 if state.phase == "agree" else 0))
         if state.phase == "candidate":
-            counts = state.arrays.get("counts", draws.zeros(1))
+            counts = state.counts(draws.zeros(n0, draws.classes))
             batches = draws.batches("candidate", state.done, n0, advance=advance)
             for stop, counts in class_counts(batches, counts):  # noqa: B020
-                saved.save_if_due("candidate", stop, {"counts": counts})
-            candidate = counts.argmax(0)  # top index; the lowest label among equals
+                saved.save_if_due("candidate", stop, {COUNTS: counts})
+            candidate = most_frequent(counts)  # top index
+            del counts
             state = State("agree", 0, draws.batch_size, {})
         else:
-            candidate = state.arrays["candidate"]
-        agree = state.arrays.get("agree", draws.zeros())
-        earlier = {m: state.arrays[f"agree_{m}"] for m in prefixes if m <= state.done}
+            candidate = state.goes_on("candidate", draws.zeros(LARGEST_LABEL))
+        agree = state.goes_on("agree", draws.zeros(n))
+        earlier = {m: state.goes_on(f"agree_{m}", agree) for m in prefixes if m <= state.done}
         ends = [first + m for m in prefixes]
         batches = draws.batches("agree", first + state.done, first + n, ends=ends, advance=advance)
         for stop, agree in agreement(batches, candidate, agree):  # noqa: B020

@@ -85,9 +85,14 @@ class Draws:
         which = "candidates" if phase == "candidate" else "agreement"
         return ModelError(f"{said} (after {start} draws for {which}, of the input {self.input_id!r})")
 
-    def zeros(self, *classes: int) -> torch.Tensor:
-        """Counts to begin with: (*components), or (classes, *components)."""
-        return torch.zeros((*classes, *self.components), dtype=torch.int32, device=self.x.device)
+    @property
+    def classes(self) -> int:
+        """How many classes the model's logits have; 1 for a model that gives labels, until larger ones are seen."""
+        return self._probe.classes or 1
+
+    def zeros(self, n: int, *classes: int) -> torch.Tensor:
+        """Counts of n draws to begin with: (*components), or (classes, *components)."""
+        return torch.zeros((*classes, *self.components), dtype=count_type(n), device=self.x.device)
 
     @property
     def fingerprint(self) -> tuple[float, ...]:
@@ -146,6 +151,11 @@ class Draws:
         found = changed.found or (many_changes(kept, ask_more) if changed.open and size > len(entries) else "")
         if found:
             raise dependent_answers(self.model, found)
+
+
+def count_type(n: int) -> torch.dtype:
+    """The smallest type that holds counts up to n, of those in which torch adds."""
+    return next(t for t in (torch.uint8, torch.int16, torch.int32) if n <= torch.iinfo(t).max or t == torch.int32)
 
 
 def working_device(device: str | torch.device | None, model: Segmenter, x: Input | None = None) -> torch.device:

@@ -32,6 +32,8 @@ class Probe:
     """Of the probe's batches: 2, or 1 where 2 are not allowed or do not fit into memory."""
     answers: Mapping[str, Any]
     """All answers to the first draw, in plain values: they identify a model that has no weights."""
+    classes: int | None
+    """How many classes the logits have; None for a model that gives labels."""
 
 
 def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | None) -> Probe:
@@ -46,7 +48,8 @@ def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | 
     if 0 in components:
         raise InputError(f"the model gave shape {tuple(output.shape)}: no components to certify")
     fitting = batch_size or fitting_batch_size(fixed, output)
-    return Probe(components, fingerprint(output[0]), fitting, len(output), answers(output[0], labels[0]))
+    classes = output.shape[1] if output.is_floating_point() else None
+    return Probe(components, fingerprint(output[0]), fitting, len(output), answers(output[0], labels[0]), classes)
 
 
 def noisy_outputs(

@@ -21,6 +21,8 @@ from segcertify.sampling.batch_size import out_of_memory
 from segcertify.storage.interruption import Stop
 
 LARGEST_LABEL = 32_766
+_LOGITS = 2**26
+"""How many logits are upsampled at once, at most (but for one class of a batch)."""
 
 
 class Segmenter(Protocol):
@@ -131,7 +133,20 @@ def _from_logits(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
             "the model gave logits that are not finite (NaN or infinity) for a noisy input: a label from them means "
             "nothing. Check its weights and precision; for classes to leave out, use a large finite negative logit."
         )
-    return upsampled(logits, batch).argmax(1)
+    return _argmax(logits, batch)
+
+
+def _argmax(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
+    """The class of the largest logit (the lowest of equals) at the input's resolution, upsampled some at a time."""
+    few = max(1, _LOGITS // batch[:, :1].numel())
+    if tuple(logits.shape[2:]) == tuple(batch.shape[2:]) or logits.shape[1] <= few:
+        return upsampled(logits, batch).argmax(1)
+    best, labels = upsampled(logits[:, :few], batch).max(1)
+    for start in range(few, logits.shape[1], few):
+        values, others = upsampled(logits[:, start : start + few], batch).max(1)
+        better = values > best
+        best, labels = torch.where(better, values, best), torch.where(better, others + start, labels)
+    return labels
 
 
 def upsampled(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
