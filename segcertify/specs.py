@@ -77,6 +77,18 @@ def with_option(text: str, key: str, value: str) -> str:
     return f"{text}{'&' if '?' in text else '?'}{key}={value}"
 
 
+def without_option(text: str, key: str) -> str:
+    """A spec without one of its options.
+
+    >>> without_option("python:mine:make?weights=a.pth&depth=3", "weights")
+    'python:mine:make?depth=3'
+    """
+    result = text.partition("?")[0]
+    for name, value in parse(text).options.items():
+        result = result if name == key else with_option(result, name, value)
+    return result
+
+
 def literal(text: str) -> bool | int | float | str:
     """True or false, a number, or the text itself: whatever it looks like.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import segcertify
-from segcertify.cli import attack, audit, certify, demo, evaluate, join, plan, report, reproduce, show, train
+from segcertify.cli import attack, audit, certify, demo, evaluate, harden, join, plan, report, reproduce, show, train
 from segcertify.cli.printing import escape, notes
 from segcertify.errors import InputError
 from segcertify.storage.interruption import Stop, stoppable
@@ -15,7 +15,7 @@ from segcertify.storage.interruption import Stop, stoppable
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (
     demo.demo, certify.certify, show.show, plan.plan, attack.attack, audit.audit, evaluate.evaluate, report.report,
-    train.train, join.join,
+    train.train, harden.harden, join.join,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(reproduce.app, name="reproduce")

@@ -1,11 +1,13 @@
 """`segcertify train`: a model for certificates. Its options include the fields of a `Recipe`."""
 
+from __future__ import annotations
+
 import inspect
 import os
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -31,6 +33,9 @@ from segcertify.cli.options import (
 from segcertify.cli.printing import Printer, resumable
 from segcertify.errors import InputError
 
+if TYPE_CHECKING:
+    from segcertify.training.recipe import Recipe
+
 PANELS = {"objective": "Objective", "iterations": "Optimiser", "crop": "Augmentation", "class_weights": "Loss"}
 """The group of options that begins with each of these fields of a `Recipe`."""
 SHARED: dict[str, Any] = {"sigma": Sigma, "batch_size": BatchSize, "precision": Precision, "seed": Seed}
@@ -38,12 +43,41 @@ SHARED: dict[str, Any] = {"sigma": Sigma, "batch_size": BatchSize, "precision": 
 LOG = "Log"
 
 
-def _with_recipe(command: Callable[..., None]) -> Callable[..., None]:
+Times = Annotated[
+    list[int] | None, typer.Option("--times", help="How often each of several data sets is taken, in their order.")
+]
+Validation = Annotated[
+    str | None, typer.Option("--validation", help="Spec of a data set on which to measure the model while it trains.")
+]
+LogEvery = Annotated[int, typer.Option("--log-every", help="Steps between lines of the log.", rich_help_panel=LOG)]
+SaveEvery = Annotated[int, typer.Option("--save-every", help="Steps between saved states.", rich_help_panel=LOG)]
+ValidateEvery = Annotated[
+    int, typer.Option("--validate-every", help="Steps between measurements.", rich_help_panel=LOG)
+]
+TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Log to TensorBoard too.", rich_help_panel=LOG)]
+Memory = Annotated[
+    float | None,
+    typer.Option(
+        "--memory",
+        help="GB that a data set may take on the device; by default half of what is free. A larger one is "
+        "streamed from disk.",
+        rich_help_panel=MACHINE,
+    ),
+]
+Licence = Annotated[
+    str,
+    typer.Option(
+        "--licence", help="Licences of the data and of the start, for the model card.", rich_help_panel=OUTPUT
+    ),
+]
+
+
+def with_recipe(command: Callable[..., None], recipe: Recipe | None = None) -> Callable[..., None]:
     """The command with an option for each field of a `Recipe`, instead of its ``**settings``."""
     from segcertify.training.recipe import Recipe
 
     hints = get_type_hints(Recipe) | {"sigma": list[float], "class_weights": str}
-    defaults = Recipe().to_plain()
+    defaults = (recipe or Recipe()).to_plain()
     parameters, panel = [], ""
     for field in fields(Recipe):
         panel = PANELS.get(field.name, panel)
@@ -66,11 +100,7 @@ def _chosen(
     """The settings and the model of a recipe, changed by the options that were given; without one, all options."""
     from segcertify.training.recipe_files import read_recipe
 
-    weights = settings["class_weights"]
-    if "," in weights:
-        settings = settings | {"class_weights": _numbers(weights)}
-    sources = {key: context.get_parameter_source(key) for key in [*settings, "model"]}
-    given = {key for key, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    given = {key for key in [*settings, "model"] if was_given(context, key)}
     if name is not None:
         recipe, own = read_recipe(name, trust_code=context.params["trust_code"], replaced=given)
         settings = recipe.to_plain() | {key: value for key, value in settings.items() if key in given}
@@ -78,6 +108,22 @@ def _chosen(
     if "iterations" in given and settings["epochs"]:
         raise InputError("epochs set the number of iterations here: give --epochs instead of --iterations")
     return settings, model
+
+
+def was_given(context: typer.Context, name: str) -> bool:
+    """Whether an option was given, rather than left at its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def recipe_of(settings: dict[str, Any]) -> Recipe:
+    """The recipe that the options of a command make."""
+    from segcertify.training.recipe import Recipe
+
+    weights = settings["class_weights"]
+    if isinstance(weights, str) and "," in weights:
+        settings = settings | {"class_weights": _numbers(weights)}
+    return Recipe(**settings | {name: tuple(settings[name]) for name in ("sigma", "crop", "rescale")})
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -88,7 +134,7 @@ def _numbers(text: str) -> tuple[float, ...]:
         raise InputError(f"class_weights must be numbers between commas, such as 0.8,1,1.2, but got {text!r}") from None
 
 
-def _kept(out: Path) -> str:
+def state_kept(out: Path) -> str:
     """What a stopped run left to go on from, in words."""
     from segcertify.storage import archive
     from segcertify.training.folder import STATE
@@ -98,7 +144,7 @@ def _kept(out: Path) -> str:
     return f"the state after {archive.read_content(state).header['step']} steps is kept in {state}"
 
 
-@_with_recipe
+@with_recipe
 def train(
     context: typer.Context,
     data: Data[list[str]],
@@ -109,38 +155,23 @@ def train(
             help="A ready recipe (cityscapes-hrnet, shapenet-pointnet2) or a run's recipe.json, which options change.",
         ),
     ] = None,
-    times: Annotated[
-        list[int] | None, typer.Option(help="How often each of several data sets is taken, in their order.")
-    ] = None,
+    times: Times = None,
     model: Model[str] = "lite",
     start: Annotated[
         Path | None,
         typer.Option(help="Weights to start from: EfficientNet-Lite's for lite, or a model of this architecture."),
     ] = None,
-    validation: Annotated[
-        str | None, typer.Option(help="Spec of a data set on which to measure the model while it trains.")
-    ] = None,
-    log_every: Annotated[int, typer.Option(help="Steps between lines of the log.", rich_help_panel=LOG)] = 50,
-    save_every: Annotated[int, typer.Option(help="Steps between saved states.", rich_help_panel=LOG)] = 500,
-    validate_every: Annotated[int, typer.Option(help="Steps between measurements.", rich_help_panel=LOG)] = 1000,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Log to TensorBoard too.", rich_help_panel=LOG)
-    ] = False,
+    validation: Validation = None,
+    log_every: LogEvery = 50,
+    save_every: SaveEvery = 500,
+    validate_every: ValidateEvery = 1000,
+    tensorboard: TensorBoard = False,
     device: Device = None,
-    memory: Annotated[
-        float | None,
-        typer.Option(
-            help="GB that a data set may take on the device; by default half of what is free. A larger one is "
-            "streamed from disk.",
-            rich_help_panel=MACHINE,
-        ),
-    ] = None,
+    memory: Memory = None,
     trust_code: TrustCode = False,
     out: Out[Path] = Path("trained"),
     half: Half = False,
-    licence: Annotated[
-        str, typer.Option(help="Licences of the data and of the start, for the model card.", rich_help_panel=OUTPUT)
-    ] = "not stated",
+    licence: Licence = "not stated",
     json: Json = False,
     quiet: Quiet = False,
     **settings: Any,
@@ -149,15 +180,15 @@ def train(
     import torch
 
     from segcertify.data import load, mixture
-    from segcertify.models import new, read_card, start_from
+    from segcertify.models import new, start_from
     from segcertify.models.initial_weights import described
     from segcertify.sampling.draws import require_device
-    from segcertify.training import Intervals, Recipe, train
+    from segcertify.training import Intervals, train
 
     first = os.environ.get("RANK", "0") == "0"  # of torchrun's processes, one prints
     printer = Printer(json, quiet)
     settings, model = _chosen(context, recipe_name, settings, model)
-    recipe = Recipe(**settings | {name: tuple(settings[name]) for name in ("sigma", "crop", "rescale")})
+    recipe = recipe_of(settings)
     intervals = Intervals(log_every, save_every, validate_every)
     scenes = mixture([load(spec) for spec in data], times or ())
     others = None if validation is None else load(validation)
@@ -170,7 +201,7 @@ def train(
         fresh, total = start_from(network, start), len(network.state_dict())
         if first:
             printer.note(f"started from {start}: {total - len(fresh)} of {total} weights")
-    with resumable(lambda: _kept(out)):
+    with resumable(lambda: state_kept(out)):
         path = train(
             network, scenes, recipe, out=out, spec=model, start="" if start is None else described(start),
             validation=others, licence=licence, half=half, device=None if device is None else require_device(device),
@@ -178,8 +209,15 @@ def train(
             progress=printer.progress,
         )  # fmt: skip
     if first:
-        spec = read_card(path).spec(str(path))
-        files = [path, *(out / name for name in ("model.md", "log.csv", "loss.png"))]
-        printer.say(f"trained: use it as {spec}", wrap=False)
-        printer.files(files)
-        printer.result(spec=spec, files=files)
+        print_trained(printer, path)
+
+
+def print_trained(printer: Printer, path: Path) -> None:
+    """Say how to use a trained model, and where its files are."""
+    from segcertify.models import read_card
+
+    spec, out = read_card(path).spec(str(path)), path.parent
+    files = [path, *(out / name for name in ("model.md", "log.csv", "loss.png"))]
+    printer.say(f"trained: use it as {spec}", wrap=False)
+    printer.files(files)
+    printer.result(spec=spec, files=files)

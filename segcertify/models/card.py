@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from segcertify.arrays import Array
 from segcertify.errors import InputError, require_finite, require_integer
 from segcertify.models.card_markdown import markdown
-from segcertify.models.families import describe
+from segcertify.models.families import NAMED_BY_SPEC, describe
 from segcertify.models.formats.weights import FilePath, State
 from segcertify.specs import with_option
 from segcertify.storage import archive
@@ -59,7 +59,7 @@ class Card:
             raise InputError(f"sigma must not be negative, but got {min(self.sigma)!r}")
         if not isinstance(self.architecture.get("family"), str):
             raise InputError(f"architecture must name a family, as describe() does, but got {self.architecture!r}")
-        if self.architecture["family"] == "python":
+        if self.architecture["family"] in NAMED_BY_SPEC:
             _text("a factory's spec", self.architecture.get("spec"))
         outputs = self.architecture.get("classes", len(self.classes))
         if outputs != len(self.classes):
@@ -100,8 +100,9 @@ class Card:
         """How the model is written in a command, if it lies in ``file``. A denoiser stands before another model."""
         if self.is_denoiser:
             return with_option("MODEL", "denoiser", file)
-        family = self.architecture["family"]
-        return with_option(self.architecture["spec"], "weights", file) if family == "python" else f"trained:{file}"
+        if self.architecture["family"] in NAMED_BY_SPEC:
+            return with_option(self.architecture["spec"], "weights", file)
+        return f"trained:{file}"
 
     @property
     def inputs(self) -> str:
@@ -120,7 +121,7 @@ class Card:
 
 def save_model(path: FilePath, model: nn.Module, card: Card, *, half: bool = False) -> None:
     """Write a network's weights and its card to one file, atomically; ``half`` takes two bytes a weight."""
-    if card.architecture["family"] != "python" and (described := describe(model)) != card.architecture:
+    if card.architecture["family"] not in NAMED_BY_SPEC and (described := describe(model)) != card.architecture:
         raise InputError(f"the card describes another network: {dict(card.architecture)}, but the model is {described}")
     arrays = {name: _stored(name, tensor, half=half) for name, tensor in model.state_dict().items()}
     archive.write(path, kind=_KIND, version=_VERSION, header=card.to_plain(), arrays=arrays)

@@ -33,6 +33,10 @@ RESERVED = (
 )  # options of `load` itself, which no factory can have
 
 
+NAMED_BY_SPEC = ("python", "hf")
+"""The families of networks that are known by their spec alone: a file cannot build them, but gives them weights."""
+
+
 @dataclass(frozen=True)
 class Family:
     """One kind of network. ``describe`` gives plain values, which ``build`` takes as keywords."""
@@ -76,16 +80,16 @@ def new(spec: str, *, classes: int) -> nn.Module:
 def describe(model: nn.Module, spec: str = "") -> dict[str, Any]:
     """What a file has to say about a network so that it can be built again, in plain values.
 
-    ``spec`` is what the network was made from. It is all that can be said of a factory's network.
+    ``spec`` is what the network was made from. It is all that can be said of a factory's or Hugging Face's network.
     """
     for name, family in FAMILIES.items():
         if type(model) is family.network:
             return {"family": name, **family.describe(model)}
-    if parse(spec).scheme == "python":
-        return {"family": "python", "spec": spec}
+    if (scheme := parse(spec).scheme) in NAMED_BY_SPEC:
+        return {"family": scheme, "spec": spec}
     raise InputError(
         f"a {type(model).__name__} cannot be described in a file: expected a network of {', '.join(FAMILIES)}, "
-        "not wrapped, or one made from a spec such as python:module:factory"
+        "not wrapped, or one made from a spec such as python:module:factory or hf:FOLDER"
     )
 
 
@@ -97,6 +101,9 @@ def build(description: Mapping[str, Any]) -> nn.Module:
         spec = str(fields.get("spec", "python:module:factory"))
         cure = f"if you trust that function, load the model as {with_option(spec, 'weights', 'FILE')}"
         raise InputError(f"this model was made by {spec}, and no file is allowed to name code to run: {cure}")
+    if family == "hf":
+        cure = f"load it as {with_option(str(fields.get('spec', 'hf:FOLDER')), 'weights', 'FILE')}"
+        raise InputError(f"this file holds the weights of a Hugging Face model, not its configuration: {cure}")
     if not isinstance(family, str) or family not in FAMILIES:
         raise unknown("family of networks", family, FAMILIES)
     for name, value in fields.items():

@@ -16,10 +16,11 @@ from segcertify.models.formats.weights import set_weights
 from segcertify.models.networks.hrnet import load_hrnet
 from segcertify.models.networks.pointnet2 import PointNet2, load_pointnet2
 from segcertify.models.saved import TWINS, bundled, load_bundled, load_trained, read_weights
-from segcertify.models.wrappers.adapters import adapt
+from segcertify.models.wrappers.adapters import Adapted, adapt
 from segcertify.models.wrappers.denoised import Denoised
 from segcertify.models.wrappers.multiscale import SETTINGS, MultiScale, setting
 from segcertify.models.wrappers.part_segmenter import PartSegmenter
+from segcertify.models.wrappers.wrapper import unwrapped
 from segcertify.specs import FLAG, NUMBERS, POSITIVE, TEXT, Option, Spec, literal, parse
 
 SIGMA = 0.25  # of the noise that a denoiser expects, unless the spec says another
@@ -50,7 +51,8 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
     ``trained:FILE``         a model that ``segcertify train`` wrote
     ``hrnet:FILE``           HRNetV2 weights; ``?width=48&classes=19`` are checked if given
     ``pointnet2:FILE``       PointNet++ weights for parts of shapes; ``?normals=true`` is checked
-    ``hf:DIR-OR-ID``         Hugging Face semantic segmentation; ``?revision=`` of a hub id
+    ``hf:DIR-OR-ID``         Hugging Face semantic segmentation; ``?revision=`` of a hub id; ``?weights=FILE`` puts the
+                             weights of ``segcertify harden`` into it
     ``torchscript:FILE``     a TorchScript program (runs code: needs ``trust_code=True``); ``?output=``
                              picks one of several outputs
     ``pt2:FILE``             a ``torch.export`` program (runs code, likewise); ``?output=`` likewise
@@ -136,6 +138,17 @@ def _load_python(target: str, *, weights: str | None = None, **arguments: Any) -
     return model
 
 
+def _load_huggingface(target: str, *, weights: str | None = None, **options: Any) -> Adapted:
+    """The model of Hugging Face, with the weights of a file if one is named."""
+    model = load_huggingface(target, **options)
+    if weights is not None:
+        state, card = read_weights(weights)
+        set_weights(unwrapped(model), state)
+        if card is not None:
+            model.card = card  # type: ignore[assignment]
+    return model
+
+
 def _output(text: str) -> int | str:
     """Which output to take: an index or a key."""
     return int(text) if text.lstrip("-").isdigit() else text
@@ -149,7 +162,7 @@ _PARTS = {"category": Option("NAME"), "runs": POSITIVE}
 _BUNDLED = Scheme("", load_bundled, _PARTS, normalisation="fixed")
 _SCHEMES = {
     "hrnet": Scheme("FILE", load_hrnet, {"width": POSITIVE, "classes": POSITIVE}, normalisation="inside"),
-    "hf": Scheme("DIR-OR-ID", load_huggingface, {"revision": TEXT}, normalisation="inside"),
+    "hf": Scheme("DIR-OR-ID", _load_huggingface, {"revision": TEXT, "weights": TEXT}, normalisation="inside"),
     "torchscript": Scheme(
         "FILE", load_torchscript, _OUTPUT, danger="TorchScript can read and write files while it runs (torch.from_file)"
     ),

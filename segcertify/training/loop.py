@@ -1,5 +1,6 @@
 """Training: a recipe's steps over a data set, on one device or several, resumable."""
 
+import copy
 import os
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from segcertify.data import DataSet
 from segcertify.data.augmentation import Augmentation
 from segcertify.errors import InputError
 from segcertify.models.card import save_model
+from segcertify.models.wrappers.wrapper import unwrapped
 from segcertify.progress import progress_bar
 from segcertify.storage.atomic import write_text
 from segcertify.storage.interruption import interruption
@@ -27,7 +29,7 @@ from segcertify.training.distributed import Processes, join_processes
 from segcertify.training.fit import require_fit
 from segcertify.training.folder import MODEL, STATE, claim
 from segcertify.training.log import TrainingLog, require_tensorboard
-from segcertify.training.objectives import PixelLoss, objective
+from segcertify.training.objectives import OwnLabels, PixelLoss, objective
 from segcertify.training.optimisation import moving_average, optimiser, rate, schedule, set_norm_momentum
 from segcertify.training.pool import Batch, Pool, batch_order, class_weights
 from segcertify.training.recipe import DENOISING, Intervals, Recipe
@@ -63,6 +65,8 @@ def train(
     settings |= {"validation": "" if validation is None else validation.name, "licence": licence, "half": half}
     teacher, taught_by = load_teacher(recipe.teacher, trust_code=trust_code) if recipe.teacher else (None, "")
     settings |= {"teacher": taught_by}
+    if recipe.labels == "own" and not start:
+        raise InputError("own labels are those of the model that training starts from: give start, or labels truth")
     if tensorboard:
         require_tensorboard()
     with join_processes(device) as processes, locked(out) if processes.first else nullcontext():
@@ -76,7 +80,8 @@ def train(
             return out / MODEL
         shown = progress if processes.first else False
         read = partial(read_pool, device=processes.device, memory=memory, progress=shown)
-        run = _Run(model, recipe, read(data), out, processes, graphed, shown, teacher)
+        own = copy.deepcopy(model).eval().requires_grad_(False) if recipe.labels == "own" else None
+        run = _Run(model, recipe, read(data), out, processes, graphed, shown, teacher, own)
         others = None if validation is None else read(validation)
         cuda = [processes.device] if processes.device.type == "cuda" else []
         alone = processes.world_size == 1  # of several processes, one that stops would leave the others waiting
@@ -86,7 +91,7 @@ def train(
                 scores = run.finish(log, others, intervals=intervals, stop_requested=stop_requested)
             if processes.first:
                 write_text(out / "model.md", card(scores=scores).markdown())
-                save_model(out / MODEL, run.result, card(scores=scores), half=half)
+                save_model(out / MODEL, unwrapped(run.result), card(scores=scores), half=half)
                 (out / STATE).unlink(missing_ok=True)
         processes.barrier()
     return out / MODEL
@@ -104,6 +109,7 @@ class _Run:
     graphed: bool | None
     progress: bool | None
     teacher: nn.Module | None = None
+    labeller: nn.Module | None = None
     done: int = 0
 
     def __post_init__(self) -> None:
@@ -124,10 +130,12 @@ class _Run:
         self.schedule = schedule(self.optimiser, recipe, done=self.done)
         if self.graphed is None:
             alone = processes.device.type == "cuda" and processes.world_size == 1
-            taught_by = () if self.teacher is None else self.teacher.modules()
-            self.graphed = alone and all(getattr(each, "graphable", True) for each in (self.model, *taught_by))
+            parts = [*self.model.modules(), *(() if self.teacher is None else self.teacher.modules())]
+            self.graphed = alone and all(getattr(each, "graphable", True) for each in parts)
         loss = PixelLoss(class_weights(self.pool, recipe, processes.device), recipe.ohem)
         minimised = objective(recipe, loss, processes.device, noised=self.pool.noised, teacher=self.teacher)
+        if self.labeller is not None:
+            minimised = OwnLabels(minimised, self.labeller)
         self.step = Step(processes.broadcast(self.model), minimised, recipe, graphed=self.graphed)
         self.sums: dict[str, torch.Tensor] = {}
         self.row: dict[str, float] = {}

@@ -168,6 +168,23 @@ class SmoothAdv:
 
 
 @dataclass(frozen=True, eq=False)
+class OwnLabels:
+    """Another objective, with the labels that a fixed model gives the images without noise. It needs no annotation.
+
+    Components without ground truth, such as the surroundings of a crop, stay without.
+    """
+
+    objective: Objective
+    labeller: nn.Module
+
+    def __call__(self, model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> Losses:
+        """The objective's losses."""
+        with torch.no_grad():
+            own = full_size(self.labeller, x).argmax(1)
+        return self.objective(model, x, torch.where(target == UNLABELLED, target, own))
+
+
+@dataclass(frozen=True, eq=False)
 class Denoising:
     """The squared error of a denoiser, in units of the error of the best linear estimate from the pixel alone.
 

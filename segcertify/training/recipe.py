@@ -16,13 +16,14 @@ CHOICES = {
     "optimiser": ("adamw", "adam", "sgd"),
     "schedule": ("poly", "cosine", "step"),
     "precision": ("fp32", "bf16"),
+    "labels": ("truth", "own"),
 }
 CLASS_WEIGHTS = ("none", "log")
 EARLIER: dict[str, Any] = {
     "epochs": 0, "decay_norms": False, "nesterov": True, "gamma": 0.5, "decay_every": 20, "lr_floor": 0.0,
-    "bn_momentum": [0.0, 0.0], "shift": 0.0, "paste": 0.0, "teacher": "", "teacher_weight": 0.8,
+    "bn_momentum": [0.0, 0.0], "shift": 0.0, "paste": 0.0, "teacher": "", "teacher_weight": 0.8, "labels": "truth",
 }  # fmt: skip
-"""The settings that came with version 0.3.0, at the values that runs before it had."""
+"""The settings that came with version 0.3.0 or later, at the values that runs before it had."""
 
 
 def _setting(default: Any, about: str) -> Any:
@@ -52,6 +53,9 @@ class Recipe:
     attack_steps: int = _setting(2, "The attack's steps (smoothadv).")
     teacher: str = _setting("", "Spec of the model whose answers are learned (distillation).")
     teacher_weight: float = _setting(0.8, "The teacher's part of the loss; the labels have the rest (distillation).")
+    labels: str = _setting(
+        "truth", "Whose labels are learned: truth (the data set's) or own (of the model to start from)."
+    )
     iterations: int = _setting(4000, "Steps of the optimiser.")
     epochs: int = _setting(0, "Passes over the data, which then set the iterations; 0 for none.")
     batch_size: int = _setting(16, "Inputs in a step, over all processes.")
@@ -197,6 +201,10 @@ class Recipe:
         sizes = [require_positive("rescale", value) for value in self.rescale]
         if len(sizes) != 2 or sizes[0] > sizes[1]:
             raise InputError(f"rescale must be a range such as (0.5, 2.0), but got {self.rescale!r}")
+
+
+HARDENING = Recipe(objective="consistency", lam=2.0, iterations=1500, lr=3e-4, warmup=0.05)
+"""The settings of a hardening, where the user gives no others."""
 
 
 @dataclass(frozen=True)

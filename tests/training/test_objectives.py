@@ -16,6 +16,7 @@ from segcertify.training.objectives import (
     Denoising,
     Distillation,
     NoiseObjective,
+    OwnLabels,
     PixelLoss,
     SmoothAdv,
     disagreement,
@@ -366,3 +367,24 @@ def test_denoising_is_the_error_in_units_of_the_linear_estimate():
 
 def test_a_recipe_names_denoising():
     assert isinstance(objective(quick(objective="denoising"), PixelLoss(), "cpu"), Denoising)
+
+
+# Own labels
+
+
+def test_own_labels_are_those_of_the_fixed_model_without_noise():
+    x, target = batch()
+    labeller, seen = Recorder(small(seed=7).eval()), []
+
+    def record(model, images, labels):
+        seen.append((images, labels))
+        return {"loss": torch.tensor(1.0)}
+
+    assert OwnLabels(record, labeller)(small(), x, target)["loss"] == 1
+    images, labels = seen[0]
+    assert torch.equal(images, x)
+    assert [torch.equal(each, x) for each in labeller.seen] == [True]  # without noise
+    expected = predict(labeller.model, x)
+    assert len(expected.unique()) > 1
+    assert torch.equal(labels, torch.where(target == 255, target, expected))
+    assert not torch.equal(labels, target)

@@ -9,6 +9,13 @@ from torch import nn
 from segcertify.sampling.segmenter import for_category
 
 
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The network inside all wrappers of this kind."""
+    while isinstance(model, Wrapper) and isinstance(model.model, nn.Module):
+        model = model.model
+    return model
+
+
 class Wrapper(nn.Module):
     """A module around ``model``, which is what a wrapped model's card is looked for in."""
 
