@@ -24,6 +24,7 @@ from segcertify import metrics
 from segcertify.claims import Claim
 from segcertify.cli.options import chosen_device, ready_model
 from segcertify.errors import InputError, require_integer, require_positive
+from segcertify.names import code, markdown
 from segcertify.numerals import (
     NOTHING,
     counted,
@@ -266,13 +267,13 @@ def notes(results: Results) -> list[str]:
     alone, all_of = union_bound(results["alpha"], 3), union_bound(results["alpha"], 4 * count)
     random = (
         f"At random: the first {len(results['random'])} of the {results['scenes']} images, in the order of the SHA-256 "
-        f"of `{results['seed']} ID`. Nobody picked them."
+        f"of {code(str(results['seed']) + ' ID')}. Nobody picked them."
     )
     return [
-        f"Models: `{results['model']}`, smoothed for its certificates, and `{results['non_robust']}`, trained without "
-        f"noise. Data: {results['data']}. PGD attacks both base models away from the ground truth in "
+        f"Models: {code(results['model'])}, smoothed for its certificates, and {code(results['non_robust'])}, trained "
+        f"without noise. Data: {markdown(results['data'])}. PGD attacks both base models away from the ground truth in "
         f"{results['steps']} steps, inside an l2 ball around the image and inside [0, 1].",
-        *(f"Trained: `{model}` on {data}." for model, data in results["trained"].items()),
+        *(f"Trained: {code(model)} on {markdown(data)}." for model, data in results["trained"].items()),
         f"Certificates: sigma = {exact(results['sigma'])}, n0 = {results['n0']}, n = {results['n']}, tau = "
         f"{exact(results['tau'])}, alpha = {exact(results['alpha'])}, {results['correction']}: R = "
         f"{radius_text(radius, 3)}. They are of the image without attack. {claim.over(count)} Beyond R nothing is "

@@ -24,6 +24,7 @@ import segcertify as sc
 from segcertify.cli.options import chosen_device, chosen_scenes
 from segcertify.data.sets.shapes import load as load_shapes
 from segcertify.errors import InputError
+from segcertify.names import code, markdown
 from segcertify.report.categories import Category
 from segcertify.report.run import Run
 from segcertify.report.summary import Row, category_table, results_table
@@ -170,7 +171,9 @@ def page(results: Results, folder: Path) -> str:
 def image_blocks(results: Results) -> list[Any]:
     """What a page says of a model of images and its twin."""
     models, scenes = results["models"], results["scenes"]
-    trained = [f"`{each['model']}`: {each['objective']}, trained on {each['trained on']}" for each in models]
+    trained = [
+        f"{code(each['model'])}: {each['objective']}, trained on {markdown(each['trained on'])}" for each in models
+    ]
     notes = (f"{scenes} scenes of {results['data']}. {together(results, scenes)}", ABSTENTION)
     rows = tuple((each["model"], *cells(row)) for each in models for row in each["rows"])
     heads = ("model", "smoothing", "R", *SCORES.values())
@@ -182,7 +185,8 @@ def cloud_blocks(results: Results) -> list[Any]:
     trials, sigma = results["trials"], ", ".join(f"{each:g}" for each in results["sigma"])
     return [
         [
-            f"`{results['name']}`: {results['objective']}, sigma {sigma}, trained on {results['trained on']}",
+            f"{code(results['name'])}: {results['objective']}, sigma {sigma}, trained on "
+            f"{markdown(results['trained on'])}",
             f"runs of the network that each prediction averages: {results['runs']}",
         ],
         picture("A generated chair: ground truth, base model, certified", PICTURES[0]),

@@ -21,6 +21,7 @@ from page import Results, document, parser, picture, render, save, start
 
 from segcertify import __version__
 from segcertify.errors import InputError, unknown
+from segcertify.names import code, markdown
 
 BUNDLED = {"0.25-normals": "parts"}
 """Models that ship; the others are trained here."""
@@ -183,8 +184,9 @@ def page(results: Results, folder: Path) -> str:
     found: Sequence[Mapping[str, Any]] = results["models"]
     made = f"segcertify {results['version']}, {found[-1]['device']}, seed {found[-1]['seed']}"
     origins = [
-        f"`{each['name']}`: {each['objective']}, sigma {', '.join(f'{sigma:g}' for sigma in each['sigma'])}, "
-        f"trained on {each['trained on']}" + (f" (`{BUNDLED[each['name']]}`)" if each["name"] in BUNDLED else "")
+        f"{code(each['name'])}: {each['objective']}, sigma {', '.join(f'{sigma:g}' for sigma in each['sigma'])}, "
+        f"trained on {markdown(each['trained on'])}"
+        + (f" ({code(BUNDLED[each['name']])})" if each["name"] in BUNDLED else "")
         for each in found
     ]
     blocks: list[Any] = [origins]

@@ -12,6 +12,7 @@ from typing import Any
 
 from segcertify.claims import Claim, seed_assumption
 from segcertify.errors import InputError
+from segcertify.names import visible
 from segcertify.noise import Gaussian
 from segcertify.numerals import NOTHING, exact, lower, measured, radius_text
 from segcertify.preprocessing import in_words, of_image
@@ -85,7 +86,7 @@ def start(main: Callable[[], None]) -> None:
     try:
         main()
     except InputError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"error: {visible(str(error))}")
 
 
 def plain(row: Any) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from segcertify.names import visible
+
 Advance = Callable[[int], None]
 
 
@@ -21,11 +23,11 @@ def progress_bar(
     from rich import progress as bars
     from rich.console import Console
 
-    console = Console(stderr=True)
-    visible = console.is_terminal if show is None else show
+    console = Console(stderr=True, markup=False, emoji=False)
+    shown = console.is_terminal if show is None else show
     done = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
-    columns = (bars.TextColumn("{task.description}"), *done, bars.TextColumn("{task.fields[news]}"))
+    first, last = (bars.TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[news]}"))
     tidy = console.is_terminal  # leave nothing behind on a terminal, one line in a log
-    with bars.Progress(*columns, console=console, transient=tidy, disable=not visible) as bar:
-        task = bar.add_task(description, total=total, news=news())
+    with bars.Progress(first, *done, last, console=console, transient=tidy, disable=not shown) as bar:
+        task = bar.add_task(visible(description), total=total, news=news())
         yield lambda step: bar.update(task, advance=step, news=news())

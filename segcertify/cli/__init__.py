@@ -1,18 +1,49 @@
 """The command line: each command parses, turns names into objects, calls one function, prints."""
 
+import io
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import segcertify
 from segcertify.cli import attack, audit, certify, demo, evaluate, harden, join, plan, report, reproduce, show, train
-from segcertify.cli.printing import escape, notes
+from segcertify.cli.printing import print_note
 from segcertify.errors import InputError
+from segcertify.names import visible
 from segcertify.storage.interruption import Stop, stoppable
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+class _Commands(TyperGroup):
+    """All commands. What is wrong with a command line is told without control characters that it may hold."""
+
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        """The command line taken apart."""
+        with _visible_messages():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was named."""
+        with _visible_messages():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_messages() -> Iterator[None]:
+    """Typer's errors quote the command line: only what can be seen may reach the terminal."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(getattr(error, "message", None), str):
+            error.message = visible(error.message)  # type: ignore[attr-defined]
+        raise
+
+
+app = typer.Typer(cls=_Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (
     demo.demo, certify.certify, show.show, plan.plan, attack.attack, audit.audit, evaluate.evaluate, report.report,
     train.train, harden.harden, join.join,
@@ -23,25 +54,28 @@ app.add_typer(reproduce.app, name="reproduce")
 
 def main() -> None:
     """Run the command line; bad input ends with one clear line, not a traceback, and so does a signal."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # for names that the terminal's encoding lacks
     with stoppable(), warnings.catch_warnings():
         warnings.showwarning = _as_note
         try:
             app()
         except InputError as error:
-            notes.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
+            print_note("error", str(error), "bold red")
             sys.exit(2)
         except Stop as stop:
             if not stop.said:
-                notes.print(f"stopped by {stop.signal}: give the same command again")
+                print_note(f"stopped by {stop.signal}", "give the same command again")
             raise
 
 
 def _as_note(message: Warning | str, category: type[Warning], *where: Any) -> None:
     """A warning for the user as a note, without the place in the code; those for programmers as always."""
     if issubclass(category, UserWarning):
-        notes.print(f"[yellow]note:[/] {escape(str(message))}", soft_wrap=True)
+        print_note("note", str(message))
     else:
-        sys.stderr.write(warnings.formatwarning(message, category, *where[:2]))
+        sys.stderr.write(visible(warnings.formatwarning(message, category, *where[:2]).rstrip("\n")) + "\n")
 
 
 def _print_version(wanted: bool) -> None:

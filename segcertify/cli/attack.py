@@ -10,6 +10,7 @@ import typer
 from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, certificate_values, noted
 from segcertify.errors import InputError, require_integer, require_positive
+from segcertify.names import file_name
 from segcertify.numerals import exact, percent, radius_text, union_bound
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def attack(
     robust, other = (opt.ready_model(spec, device, trust_code=trust_code) for spec in (model, non_robust))
     read_in = read(image, robust, label=label, ignore=ignore, short_side=short_side)
     printer.note(size_note(robust, read_in.x.shape))
-    out = opt.folder(out or Path("attacked") / image.stem)
+    out = opt.folder(out or Path("attacked") / file_name(image.stem))
     x = torch.from_numpy(read_in.x).to(device)
     require_comparable(robust, other, x)
     file = Claimed(tau, alpha, PROCEDURES["holm"], "l2").file(out)

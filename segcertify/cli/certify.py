@@ -10,6 +10,7 @@ import typer
 from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, certificate_values, noted, resumable
 from segcertify.errors import InputError
+from segcertify.names import file_name
 from segcertify.noise.names import parse
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def certify(
     printer.note(size_note(segmenter, x.shape))
     printer.note(sigma_note(segmenter, sigma))
     printer.note(_units_note(segmenter, found, input))
-    out = opt.folder(out or Path("certified") / input.stem)
+    out = opt.folder(out or Path("certified") / file_name(input.stem))
     votes, resume = out / VOTES, out / "resume.safetensors"
     claim = Claimed(tau, alpha, procedure(correction, k=k, b=b), norm or drawn.norm)
     with locked(out), resumable(lambda: draws_kept(resume)):

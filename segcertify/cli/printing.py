@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from segcertify.errors import InputError
+from segcertify.names import visible
 from segcertify.noise.names import described
 from segcertify.numerals import NOTHING, exact, percent, radius_text
 from segcertify.storage.interruption import Stop
@@ -25,13 +27,13 @@ if TYPE_CHECKING:
     from segcertify.report.table import Table as ReportTable
     from segcertify.votes import Votes
 
-console = Console()
-notes = Console(stderr=True)
+console = Console(markup=False, emoji=False)  # names are data: their brackets and colons mean nothing
+notes = Console(stderr=True, markup=False, emoji=False)
 
 
-def escape(text: str) -> str:
-    """Text whose brackets rich leaves alone."""
-    return text.replace("[", "\\[")
+def print_note(kind: str, text: str, style: str = "yellow") -> None:
+    """Print a line on standard error that begins with its kind: note, warning or error."""
+    notes.print(Text.assemble((f"{kind}:", style), " ", visible(text)), soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Printer:
     def say(self, text: str, *, wrap: bool = True) -> None:
         """Print a part of the result in words, by default wrapped at the screen's width."""
         if not self.json:
-            console.print(escape(text), soft_wrap=not wrap)
+            console.print(visible(text), soft_wrap=not wrap)
 
     def table(self, table: ReportTable) -> None:
         """Print a table of the result."""
@@ -67,7 +69,7 @@ class Printer:
             table.add_column()
             table.add_column(overflow="fold")  # a digest goes over two lines, but none is cut
             for name, value in facts.items():
-                table.add_row(name, escape(value))
+                table.add_row(visible(name), visible(value))
             console.print(table)
 
     def certificate(self, certificate: Certificate) -> None:
@@ -78,17 +80,17 @@ class Printer:
     def detail(self, text: str) -> None:
         """Print a line that belongs to no result, such as how long it took."""
         if not (self.json or self.quiet):
-            console.print(text, soft_wrap=True)
+            console.print(visible(text), soft_wrap=True)
 
     def files(self, files: Sequence[Path]) -> None:
         """Print a line for each file written."""
         for file in files:
-            self.detail(f"wrote {escape(str(file))}")
+            self.detail(f"wrote {file}")
 
     def note(self, text: str | None) -> None:
         """Print a note for the user on standard error, if there is one."""
         if text and not self.quiet:
-            notes.print(f"[yellow]note:[/] {escape(text)}", soft_wrap=True)
+            print_note("note", text)
 
     def result(self, **values: Any) -> None:
         """Print the result as JSON, if ``--json`` was given."""
@@ -161,23 +163,24 @@ def _number(cell: str) -> Any:
 
 def print_table(table: ReportTable) -> None:
     """A report's table, with its notes."""
-    layout = _Layout(table.heads, table.rows)
-    layouts = [layout] if layout.narrowest <= console.width else _turned(table, console.width)
+    heads, *rows = ([visible(cell) for cell in row] for row in (table.heads, *table.rows))
+    title, layout = visible(table.title), _Layout(heads, rows)
+    layouts = [layout] if layout.narrowest <= console.width else _turned(heads, rows, console.width)
     for i, each in enumerate(layouts):
-        console.print(each.table(table.title if i == 0 else f"{table.title} (continued)", console.width))
+        console.print(each.table(title if i == 0 else f"{title} (continued)", console.width))
     for note in table.notes:
-        console.print(f"- {escape(note)}")
+        console.print(f"- {visible(note)}")
 
 
-def _turned(table: ReportTable, width: int) -> list[_Layout]:
+def _turned(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[_Layout]:
     """The table with a column for each row, in as many parts as a screen's width asks for: no number is broken."""
 
     def part(rows: Sequence[Sequence[str]]) -> _Layout:
-        heads, *others = zip(table.heads, *rows, strict=True)
-        return _Layout(heads, others)
+        first, *others = zip(heads, *rows, strict=True)
+        return _Layout(first, others)
 
-    parts: list[list[tuple[str, ...]]] = []
-    for row in table.rows:
+    parts: list[list[Sequence[str]]] = []
+    for row in rows:
         if parts and part([*parts[-1], row]).narrowest <= width:
             parts[-1].append(row)
         else:
@@ -202,13 +205,13 @@ class _Layout:
     def table(self, title: str, width: int) -> Table:
         """The table in a screen's width. If that is too narrow, long words go over several lines, but none is cut."""
         room = width - self.narrowest
-        shown = Table(title=escape(title))
+        shown = Table(title=title)
         for head, word, text in zip(self.heads, self.words, self.texts, strict=True):
             more = min(max(room, 0), text - word)
             room -= more
             shown.add_column(head, overflow="fold", width=None if room < 0 else word + more)
         for row in self.rows:
-            shown.add_row(*(escape(cell) for cell in row))
+            shown.add_row(*row)
         return shown
 
 
@@ -221,7 +224,7 @@ def resumable(kept: Callable[[], str]) -> Iterator[None]:
         name = stop.signal if isinstance(stop, Stop) else "SIGINT"
         if isinstance(stop, Stop):
             stop.said = True
-        notes.print(f"stopped by {name}: {escape(kept())}. The same command goes on from there", soft_wrap=True)
+        print_note(f"stopped by {name}", f"{kept()}. The same command goes on from there")
         raise
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from segcertify.cli.options import Json, Out, Quiet, folder
-from segcertify.cli.printing import Printer, escape
+from segcertify.cli.printing import Printer
 
 
 def report(
@@ -33,7 +33,7 @@ def print_report(run: Path, printer: Printer, *, out: Path | None = None, alread
     if attacked is not None:
         printer.table(attacked)
     if already:
-        printer.detail(f"{escape(str(run))} was finished already; its report is in {escape(str(files[0].parent))}")
+        printer.detail(f"{run} was finished already; its report is in {files[0].parent}")
     else:
         printer.files(files)
     printer.result(title=loaded.title, run=run, results=loaded.table(), attacked=attacked, files=files)

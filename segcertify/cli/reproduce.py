@@ -14,6 +14,7 @@ import typer
 from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer
 from segcertify.errors import InputError, unknown
+from segcertify.names import file_name
 from segcertify.specs import parse, with_option
 
 if TYPE_CHECKING:
@@ -161,7 +162,9 @@ def _run(
     from segcertify.reproduce.paper_tables import SWEPT, paper_table
 
     table = paper_table(name).chosen([opt.setting_values("--rows", text) for text in rows or []])
-    out = opt.folder(out or Path("reproduce") / "-".join([name, *(rows or [])]))  # other rows are other evaluations
+    out = opt.folder(
+        out or Path("reproduce") / file_name("-".join([name, *(rows or [])]))
+    )  # other rows are other evaluations
     device = opt.chosen_device(device)
     scenes, printer = partial(_scenes, data, every=every, limit=limit), Printer(json, quiet)
     models = {each: partial(opt.ready_model, spec, device, trust_code=trust_code) for each, spec in specs.items()}

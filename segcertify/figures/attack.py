@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,7 @@ from matplotlib.lines import Line2D
 from segcertify.arrays import Array, IntArray
 from segcertify.figures.image import add_legend, as_rgb, class_colours, panel_figure, swatches
 from segcertify.figures.palette import TINT, Colours, tinted
+from segcertify.figures.texts import wrapped
 from segcertify.numerals import percent, radius_text
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def attack_figure(
         if each.flipped:
             axes.contour(each.clean != each.labels, levels=[0.5], colors="black", linewidths=1.5)
     handles = swatches(TINT * table + (1 - TINT) * grey.mean(), names, maps, blank=BLANK)
-    handles.append(Line2D([], [], color="black", label="around what the attack flipped"))
+    handles.append(("around what the attack flipped", Line2D([], [], color="black")))
     add_legend(figure, handles)
     claim = certificate.claim_about("the pixels that are not white in the last panel")
-    figure.suptitle("\n".join(wrap(claim, 120)), fontsize=13)
+    figure.suptitle(wrapped(claim, 120), fontsize=13)
     return figure

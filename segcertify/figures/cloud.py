@@ -1,13 +1,11 @@
 """Pictures of certified point clouds: two views, and a page on which the cloud turns."""
 
 import base64
-import json
 import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,8 @@ from segcertify.arrays import Array, FloatArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError
 from segcertify.figures.palette import Colours, palette
+from segcertify.figures.texts import legend_name, named_legend, wrapped
+from segcertify.names import script_json, visible
 from segcertify.noise import described
 from segcertify.numerals import NOTHING, exact, percent, radius_text
 from segcertify.storage.atomic import write_text
@@ -62,7 +62,7 @@ def cloud_figure(points: Array, prediction: IntArray, certificate: Certificate, 
     for axes, key in zip(grid[0], kinds, strict=True):
         axes.set_title(titles[key], fontsize=12)
     _legend(figure, [*cloud.names, "abstained"], [*cloud.colours, GREY])
-    figure.supxlabel("\n".join(wrap(certificate.claim_about("the points coloured on the right"), 110)), fontsize=11)
+    figure.supxlabel(wrapped(certificate.claim_about("the points coloured on the right"), 110), fontsize=11)
     return figure
 
 
@@ -73,7 +73,7 @@ def save_view(path: str | os.PathLike[str], points: Array, certificate: Certific
     """
     cloud = _cloud(points, certificate, **shown)
     page = resources.files("segcertify.figures").joinpath("viewer.html").read_text("utf-8")
-    write_text(path, page.replace("{{data}}", _script_safe(_page_data(cloud, certificate))))
+    write_text(path, page.replace("{{data}}", script_json(_page_data(cloud, certificate))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,27 +155,25 @@ def _draw(axes: Axes, view: FloatArray, colours: Array) -> None:
 
 
 def _legend(figure: Figure, names: Sequence[str], colours: Sequence[str]) -> None:
-    """The names of all that is to be seen, as they are: underscores and dollars mean nothing."""
-    dots = [Line2D([], [], linestyle="", marker="o", markersize=9, color=colour, label=" ") for colour in colours]
-    columns = min(len(dots), max(1, 90 // (max(map(len, names)) + 5)))
+    """The names of all that is to be seen."""
+    dots = [Line2D([], [], linestyle="", marker="o", markersize=9, color=colour) for colour in colours]
+    columns = min(len(dots), max(1, 90 // (max(len(legend_name(name)) for name in names) + 5)))
     figure.set_figheight(figure.get_figheight() + 0.25 * math.ceil(len(dots) / columns))
-    style: dict[str, Any] = {"fontsize": 12, "frameon": False, "handletextpad": 0.1}
-    legend = figure.legend(handles=dots, loc="outside upper center", ncols=columns, **style)
-    for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set(text=name, parse_math=False)
+    entries = [*zip(names, dots, strict=True)]
+    named_legend(figure, entries, loc="outside upper center", columns=columns, fontsize=12, handletextpad=0.1)
 
 
 def _page_data(cloud: _Cloud, certificate: Certificate) -> dict[str, Any]:
     """What the page draws and says."""
     certified, N, claimed, word = certificate.certified, certificate.N, certificate.claimed, certificate.word
     return {
-        "title": certificate.input_id,
+        "title": visible(certificate.input_id),
         "heading": f"{word.capitalize()} cloud",
         "caption": "Certified labels." if claimed.certifies else f"{claimed.heading[0].upper()}{claimed.heading[1:]}.",
         "word": word,
         "points": _base64(cloud.points, "<f4"),
         "labels": {key: _base64(labels, "<i4") for key, labels in cloud.labels.items()},
-        "parts": [{"name": n, "colour": c} for n, c in zip(cloud.names, cloud.colours, strict=True)],
+        "parts": [{"name": visible(n), "colour": c} for n, c in zip(cloud.names, cloud.colours, strict=True)],
         "facts": {
             word: f"{certified:,} of {N:,} tested points ({percent(certified / N)})",
             "radius": f"{radius_text(certificate.radius)} ({claimed.threat})" if claimed.proven else NOTHING,
@@ -190,9 +188,3 @@ def _page_data(cloud: _Cloud, certificate: Certificate) -> dict[str, Any]:
 def _base64(values: Array, dtype: str) -> str:
     """The values' bytes."""
     return base64.b64encode(values.astype(dtype).tobytes()).decode()
-
-
-def _script_safe(data: dict[str, Any]) -> str:
-    """JSON in ASCII that can end no script element and open no comment, whatever names hold."""
-    text = json.dumps(data, allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

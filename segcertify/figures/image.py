@@ -4,10 +4,8 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from textwrap import wrap
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -17,6 +15,7 @@ from segcertify.arrays import Array, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError
 from segcertify.figures.palette import TINT, Colours, colour, palette, tinted
+from segcertify.figures.texts import Entry, draw_without_tex, legend_name, named_legend, wrapped
 from segcertify.numerals import percent
 from segcertify.storage.atomic import write_bytes
 
@@ -44,9 +43,10 @@ def certified_figure(
     figure = panel_figure(panels, rows=rows, height=inches, fontsize=11, pad=0.04167)
     handles = swatches(table, names, maps)
     if handles:
-        columns = min(len(handles), 10)
-        figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False, fontsize=9)
-    figure.supxlabel("\n".join(wrap(certificate.claim_about("the coloured pixels"), 150)), fontsize=9)
+        longest = max(len(legend_name(name)) for name, _ in handles)
+        columns = min(len(handles), 10, max(1, 160 // (longest + 6)))
+        named_legend(figure, handles, loc="outside upper center", columns=columns, fontsize=9)
+    figure.supxlabel(wrapped(certificate.claim_about("the coloured pixels"), 150), fontsize=9)
     return figure
 
 
@@ -67,7 +67,7 @@ def steps_figure(
     figure = panel_figure(panels, rows=1, height=3 * height / width + 1.35)
     tints, blank = TINT * colours + (1 - TINT) * grey.mean(), "abstained: nothing is promised here"
     add_legend(figure, swatches(tints, names, [labels, certificate.labels], blank=blank))
-    figure.suptitle("\n".join(wrap(certificate.claim_about("the pixels that are not white"), 120)), fontsize=13)
+    figure.suptitle(wrapped(certificate.claim_about("the pixels that are not white"), 120), fontsize=13)
     return figure
 
 
@@ -95,23 +95,23 @@ def panel_figure(
     return figure
 
 
-def swatches(table: Colours, names: Sequence[str], maps: Sequence[IntArray], *, blank: str = "") -> list[Artist]:
+def swatches(table: Colours, names: Sequence[str], maps: Sequence[IntArray], *, blank: str = "") -> list[Entry]:
     """A patch for each class that some label maps hold and that has a name; ``blank`` names what is white."""
     present = np.unique(np.concatenate([labels.ravel() for labels in maps]))
     named = [(tuple(table[c]), names[c]) for c in present if 0 <= c < len(names)]
     named += [((1.0, 1.0, 1.0), blank)] if blank else []
-    return [Patch(facecolor=face, edgecolor="black" if blank else face, label=name) for face, name in named]
+    return [(name, Patch(facecolor=face, edgecolor="black" if blank else face)) for face, name in named]
 
 
-def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
+def add_legend(figure: Figure, handles: Sequence[Entry]) -> None:
     """A legend below, in as many columns as fit into the figure's 12 inches; it fills them one after the other."""
-    lengths = [len(str(handle.get_label())) for handle in handles]
+    lengths = [len(legend_name(name)) for name, _ in handles]
 
     def inches(columns: int) -> float:
         return sum(0.93 + 0.113 * int(column.max()) for column in np.array_split(lengths, columns))
 
     columns = max((count for count in range(2, len(handles) + 1) if inches(count) <= 12), default=1)
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=14)
+    named_legend(figure, handles, loc="outside lower center", columns=columns, fontsize=14)
 
 
 def save_labels(labels: IntArray, path: str | os.PathLike[str], *, colours: Colours | None = None) -> None:
@@ -136,6 +136,5 @@ def save_labels(labels: IntArray, path: str | os.PathLike[str], *, colours: Colo
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write the figure, making its folder: a PNG, or what the path ends in."""
-    content = io.BytesIO()
-    figure.savefig(content, dpi=150, format=Path(path).suffix.lstrip(".") or "png")
+    draw_without_tex(figure, content := io.BytesIO(), Path(path).suffix[1:] or "png")
     write_bytes(path, content.getvalue())

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from segcertify import names
 from segcertify.preprocessing import in_words, of_cloud, of_image
 
 if TYPE_CHECKING:
@@ -14,17 +15,17 @@ if TYPE_CHECKING:
 _NOT_MEASURED = "Nothing was measured on other scenes while this was made."
 
 _USE = """\
-model = sc.models.load("{spec}")
+model = sc.models.load({spec})
 certificate = sc.certify(model, image, sigma={sigma:g}, tau=0.75, n=100, n0=10, alpha=0.001)  # RGB in [0, 1]"""
 
 _USE_DENOISER = """\
-model = sc.models.load("{spec}&denoiser_sigma=0.25")  # any MODEL for images, such as hf:FOLDER
+model = sc.models.load({spec})  # any MODEL for images, such as hf:FOLDER
 certificate = sc.certify(model, image, sigma=0.25, tau=0.75, n=100, n0=10, alpha=0.001)  # RGB in [0, 1]"""
 
-_TITLE = "A segmentation network ({family}) for {count} classes"
+_TITLE = "A segmentation network ({}) for {} classes"
 
 _USE_CLOUDS = """\
-model = sc.models.load("{spec}?category=Chair")
+model = sc.models.load({spec})
 noise = sc.Gaussian({sigma:g}, channels=(0, 1, 2), axis=1)  # on x, y and z, not on normals
 certificate = sc.certify(model, cloud, noise=noise, tau=0.75, n=100, n0=10, alpha=0.001)  # centred, of radius 1"""
 
@@ -85,17 +86,19 @@ Objective: {objective}. Noise: {noise}.
 def markdown(card: Card, file: str) -> str:
     """The card as a README for the model's ``file``, in the form that Hugging Face shows."""
     family, noise = card.architecture["family"], ", ".join(f"{value:g}" for value in card.sigma)
+    spec = card.spec(file) + ("?category=Chair" if card.of_clouds else "")
+    spec += "&denoiser_sigma=0.25" if card.is_denoiser else ""
     use = _USE_CLOUDS if card.of_clouds else _USE_DENOISER if card.is_denoiser else _USE
     colours = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in card.colours]
     classes = [(label, *entry) for label, entry in enumerate(zip(card.classes, colours, strict=True))]
     metrics = [(name, f"{value:.4g}") for name, value in card.metrics.items()]
     values = {
-        "family": family,
+        "family": names.markdown(family),
         "noise": f"Gaussian noise of sigma {noise}" if any(card.sigma) else "no noise",
-        "use": use.format(sigma=max(card.sigma) or 0.25, spec=card.spec(file)),
+        "use": use.format(sigma=max(card.sigma) or 0.25, spec=names.python(spec)),
         "task": "other" if card.of_clouds else "image-to-image" if card.is_denoiser else "image-segmentation",
         "tag": "point-cloud-segmentation" if card.of_clouds else "image-segmentation",
-        "title": "A denoiser of images" if card.is_denoiser else _TITLE.format(family=family, count=len(classes)),
+        "title": "A denoiser of images" if card.is_denoiser else _TITLE.format(names.markdown(family), len(classes)),
         "purpose": "to stand before a model that is certified" if card.is_denoiser else "to be smoothed and certified",
         "outputs": "Channels" if card.is_denoiser else "Classes",
         "units": _units(card),
@@ -105,7 +108,8 @@ def markdown(card: Card, file: str) -> str:
         "recipe": _table(("setting", "value"), _settings(card.recipe)),
         "metrics": _table(("metric", "value"), metrics) if metrics else _NOT_MEASURED,
     }
-    return _MARKDOWN.format(**{**vars(card), **values})
+    texts = ("data", "licence", "objective", "date", "version")
+    return _MARKDOWN.format(**{name: _escaped(getattr(card, name)) for name in texts}, **values)
 
 
 def _units(card: Card) -> str:
@@ -129,10 +133,15 @@ def _settings(values: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A Markdown table."""
-    lines = [[" ".join(_text(entry).replace("|", r"\|").split()) for entry in row] for row in (head, *rows)]
+    lines = [[_escaped(_text(entry)) for entry in row] for row in (head, *rows)]
     lines.insert(1, ["---"] * len(lines[0]))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _escaped(text: str) -> str:
+    """A card's text in one paragraph: it is whoever made the model that wrote it."""
+    return names.markdown(" ".join(text.split()))

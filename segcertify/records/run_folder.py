@@ -3,13 +3,13 @@
 import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypedDict
 
 from segcertify.errors import InputError
+from segcertify.names import file_names
 from segcertify.numerals import exact
 from segcertify.records.record import Record, RecordFile, read_records
 from segcertify.records.settings import Configuration, Setting
@@ -44,7 +44,7 @@ class RunFolder:
     def __init__(self, path: str | os.PathLike[str], scenes: Sequence[str] = ()) -> None:
         self.path = Path(path)
         self._config, self._records = self.path / "config.json", self.path / "records.jsonl"
-        self._names = _file_names(scenes)
+        self._names = file_names(scenes)
 
     @property
     def claimed(self) -> bool:
@@ -158,10 +158,3 @@ def _migrated(found: dict[str, Any]) -> dict[str, Any]:
     found["noise"] = OLD_NOISES.get(found["noise"], found["noise"])
     found.setdefault("identity", found.pop("weights", ""))
     return found
-
-
-def _file_names(scene_ids: Sequence[str]) -> dict[str, str]:
-    """Scenes' ids as parts of file names; where some would be the same, a digest keeps them apart."""
-    names = {each: "".join(c if c.isalnum() or c in "-_." else "_" for c in each) for each in scene_ids}
-    shared = Counter(names.values())
-    return {each: name if shared[name] == 1 else f"{name}-{text_digest(each)[:8]}" for each, name in names.items()}

@@ -1,11 +1,11 @@
 """Figures of an evaluation: accuracy against the radius, certified and under attack."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from textwrap import wrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from segcertify.figures.texts import wrapped
 from segcertify.numerals import exact
 from segcertify.report.attacked import AttackedRow
 from segcertify.report.summary import Curve, Row
@@ -80,7 +80,7 @@ def _finish(axes: Axes, curves: Sequence[Curve], *, title: str, dots: str, y: st
     """Limits, grid, legend and title. The legend stands where curves rarely are: finding the best position is slow."""
     axes.set_xlabel(f"R (dots: {dots})" if any(line.get_marker() == "o" for line in axes.lines) else "R")
     claims = dict.fromkeys(f"Curves: {curve.claim.over(curve.scenes)} This holds at all R at once." for curve in curves)
-    caption = "\n".join(line for claim in claims for line in wrap(claim, 120))
+    caption = "\n".join(wrapped(claim, 120) for claim in claims)
     axes.figure.supxlabel(caption, fontsize=7)
     axes.set_ylabel(y)
     axes.set_ylim(0, 1.02)
@@ -88,4 +88,4 @@ def _finish(axes: Axes, curves: Sequence[Curve], *, title: str, dots: str, y: st
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower left", framealpha=0.8, edgecolor="none", fontsize=8)
-    axes.set_title(title, fontsize=11)
+    axes.set_title(wrapped(title, 80, lines=2), fontsize=11)

@@ -1,11 +1,10 @@
 """A table of text, as Markdown, LaTeX or CSV."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from segcertify import names
 from segcertify.storage.atomic import write_text
 
 
@@ -20,9 +19,9 @@ class Table:
 
     def markdown(self) -> str:
         """A GitHub-flavoured table, with its title above and notes below."""
-        lines = [f"### {self.title}", "", _row(self.heads), _row(["---"] * len(self.heads))]
-        lines += [_row([cell.replace("|", "\\|") for cell in row]) for row in self.rows]
-        return "\n".join([*lines, "", *(f"- {note}" for note in self.notes)]).rstrip() + "\n"
+        heads, *rows = (_row([names.markdown(cell) for cell in row]) for row in (self.heads, *self.rows))
+        lines = [f"### {names.markdown(self.title)}", "", heads, _row(["---"] * len(self.heads)), *rows, ""]
+        return "\n".join([*lines, *(f"- {names.markdown(note)}" for note in self.notes)]).rstrip() + "\n"
 
     __str__ = markdown
 
@@ -32,7 +31,7 @@ class Table:
         lines = [
             r"\begin{table}",
             r"  \centering",
-            rf"  \caption{{{_escape(' '.join((self.title + '.', *self.notes)))}}}",
+            rf"  \caption{{{names.latex(' '.join((self.title + '.', *self.notes)))}}}",
             rf"  \begin{{tabular}}{{@{{}}{columns}@{{}}}}",
             r"    \toprule",
             f"    {_latex_row(self.heads)}",
@@ -46,11 +45,7 @@ class Table:
 
     def csv(self) -> str:
         """Comma-separated values, heads first."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.heads)
-        writer.writerows(self.rows)
-        return text.getvalue()
+        return "".join(names.csv_line(row) for row in (self.heads, *self.rows))
 
     def save(self, folder: Path, name: str) -> list[Path]:
         """Write all three forms; the files written."""
@@ -66,10 +61,4 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(_escape(cell) for cell in cells) + r" \\"
-
-
-def _escape(text: str) -> str:
-    for character in "&%$#_{}":
-        text = text.replace(character, f"\\{character}")
-    return text
+    return " & ".join(names.latex(cell) for cell in cells) + r" \\"

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from segcertify.figures.texts import wrapped
 from segcertify.noise import Gaussian
 from segcertify.report.figures import COLOURS
 from segcertify.report.run import Run
@@ -85,7 +86,7 @@ def sweep_figure(table: PaperTable, out: Path, models: Sequence[str]) -> Figure:
     figure.legend([*ours, *theirs], names, loc="outside lower center", ncols=2, frameon=False, fontsize=8, title=notes,
                   title_fontsize=7)  # fmt: skip
     where = " and ".join(dict.fromkeys(str(run.configuration["data"]) for run in runs.values()))
-    figure.suptitle(f"{table.title}\nours: {where}; the paper's: {SWEPT[table.name]}", fontsize=10)
+    figure.suptitle(wrapped(f"{table.title}, ours: {where}; the paper's: {SWEPT[table.name]}", 110), fontsize=10)
     return figure
 
 

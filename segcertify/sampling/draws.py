@@ -176,6 +176,13 @@ def require_device(device: str | torch.device) -> torch.device:
         raise InputError(f"device must be such as 'cpu' or 'cuda', but got {device!r} ({error})") from None
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device={str(device)!r}: this machine has no CUDA device that torch can use")
+    try:
+        torch.zeros(1, device=chosen).cpu()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(
+            f"device={str(device)!r} cannot be used here ({reason}): use cpu, or cuda where it is"
+        ) from None
     return chosen
 
 

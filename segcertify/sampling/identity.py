@@ -75,7 +75,7 @@ def weights_digest(model: object) -> str:
     tensors = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
-        digest.update(name.encode())
+        digest.update(name.encode("utf-8", "surrogatepass"))
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16] if tensors else ""
 

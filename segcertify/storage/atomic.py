@@ -22,7 +22,8 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     path = require_writable(path)
     temporary = temporary_name(path)
     try:
-        with temporary.open("wb") as file:
+        temporary.unlink(missing_ok=True)  # of a dead process with this number, or a link that leads elsewhere
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())  # or a crash of the machine may leave the new name with no content

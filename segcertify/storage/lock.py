@@ -55,7 +55,7 @@ def _held(path: Path) -> int:
     """The open and locked file."""
     while True:
         try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)  # no link elsewhere
         except OSError as error:
             raise InputError(f"cannot write {path}: {error.strerror}") from None
         try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from segcertify.errors import InputError
 from segcertify.figures.image import save_figure
+from segcertify.figures.texts import wrapped
 from segcertify.storage.atomic import require_writable, write_text
 
 LOG = "log.csv"
@@ -91,7 +92,7 @@ def loss_figure(rows: list[dict[str, float]], *, title: str) -> Any:
         if panel.lines:
             panel.legend(frameon=False)
     panels[-1].set_xlabel("steps")
-    panels[0].set_title(title)
+    panels[0].set_title(wrapped(title, 80, lines=2))
     return figure
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 KINDS = {
@@ -42,7 +42,7 @@ class Tally:
     def save(self, path: Path) -> None:
         """Write the tally as JSON."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=1, sort_keys=True) + "\n")
+        path.write_text(json.dumps({**vars(self), "found": dict(self.found)}, indent=1, sort_keys=True) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Tally":

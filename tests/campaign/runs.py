@@ -56,7 +56,20 @@ def make(classes=3):
     return Tiny(classes).eval()
 '''
 N0, N, BATCH, SCENES = 5, 60, 5, 3
-CLAIM = ["--sigma", "0.25", "--n", str(N), "--n0", str(N0), "--batch-size", str(BATCH), "--seed", "0", "--device", "cpu"]
+CLAIM = [
+    "--sigma",
+    "0.25",
+    "--n",
+    str(N),
+    "--n0",
+    str(N0),
+    "--batch-size",
+    str(BATCH),
+    "--seed",
+    "0",
+    "--device",
+    "cpu",
+]
 OWN = ["--model", "python:tiny_model:make", "--out", "OUT", "--quiet"]
 COMMANDS = {
     "certify": ["certify", "photo.png", *OWN, *CLAIM],
@@ -114,7 +127,9 @@ class Bench:
         for index in range(SCENES):
             picture = Image.fromarray(rng.integers(0, 256, (18, 20, 3), np.uint8))
             picture.save(self.folder / "pets" / "images" / f"{index}.png")
-            Image.fromarray(rng.integers(0, 3, (18, 20), np.uint8)).save(self.folder / "pets" / "labels" / f"{index}.png")
+            Image.fromarray(rng.integers(0, 3, (18, 20), np.uint8)).save(
+                self.folder / "pets" / "labels" / f"{index}.png"
+            )
         picture.save(self.folder / "photo.png")
         for module in ("cli", "training", "evaluation", "report.files", "figures.image", "cli.inputs", "models.saved"):
             importlib.import_module(f"segcertify.{module}")
@@ -237,7 +252,9 @@ def _file_difference(found: Path, wanted: Path) -> str | None:
         return None if _log(found) == _log(wanted) else "silent"
     if wanted.suffix in (".md", ".csv", ".tex", ".png", ".html", ".json"):
         timed = wanted.suffix != ".json"  # tables and figures hold times: they must be whole
-        same = found.stat().st_size > 0.5 * wanted.stat().st_size if timed else found.read_bytes() == wanted.read_bytes()
+        same = (
+            found.stat().st_size > 0.5 * wanted.stat().st_size if timed else found.read_bytes() == wanted.read_bytes()
+        )
         return None if same else "silent"
     return None
 

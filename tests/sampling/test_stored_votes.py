@@ -61,7 +61,8 @@ def test_votes_of_another_question_are_refused_and_stay(tmp_path):
     sc.certify(**arguments)
     content, half = path.read_bytes(), np.arange(192).reshape(12, 16) < 96
     others = {
-        r"their n was 60, now it is 61": {"n": 61}, "different n0: 10 and 11": {"n0": 11}, "different noise": {"sigma": 0.24},
+        r"their n was 60, now it is 61": {"n": 61}, "different n0: 10 and 11": {"n0": 11},
+        "different noise": {"sigma": 0.24},
         "different input_id": {"input_id": "b"}, "different masks": {"mask": half},
         "different input_digest": {"x": image(1)}, "of different models": {"model": Conv(classes=6).eval()},
         "their seed was .*, now it is 3": {"seed": 3}, "their pre-processing was": {"preprocessing": {"a": 2}},
@@ -109,7 +110,7 @@ def test_other_code_around_the_same_weights_is_found_by_the_pilot(tmp_path):
     noise = sc.Gaussian(0.01)
     sc.certify(network, x, noise=noise, n=60, save_votes=tmp_path / "votes")
     Network.flipped = True
-    with pytest.raises(sc.InputError, match="give other candidates now|of different models"):
+    with pytest.raises(sc.InputError, match=r"give other candidates now|of different models"):
         sc.certify(network, x, noise=noise, n=60, save_votes=tmp_path / "votes")
 
 
@@ -119,7 +120,7 @@ def test_a_damaged_file_is_neither_believed_nor_replaced(tmp_path):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    with pytest.raises(sc.InputError, match="does not agree with its integrity digest.* or delete it"):
+    with pytest.raises(sc.InputError, match=r"does not agree with its integrity digest.* or delete it"):
         sc.certify(Conv().eval(), image(), sigma=0.25, n=60, save_votes=path)
     assert path.read_bytes() == content
 

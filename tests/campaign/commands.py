@@ -1,0 +1,56 @@
+"""Random command lines, each in a forked process of its own: no traceback, no long wait, no file elsewhere."""
+
+import importlib
+import os
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+
+from tests.campaign.attempts import SECONDS, Outcome, command, forked
+from tests.campaign.command_lines import LONG, Lines
+from tests.campaign.findings import Tally
+from tests.campaign.world import World, build
+
+LOADED = (
+    "segcertify.cli", "segcertify.evaluation", "segcertify.training", "segcertify.audit", "segcertify.demo",
+    "segcertify.reproduce.comparison", "segcertify.reproduce.toy", "segcertify.attacks.comparison",
+    "segcertify.cli.inputs", "segcertify.figures.attack", "segcertify.figures.cloud", "onnxruntime", "transformers",
+)  # fmt: skip
+"""What is loaded once, before the forks: an import is no work that a line asked for."""
+
+
+def run(tally: Tally, *, count: int = 5000, seed: int = 0) -> None:
+    """Try ``count`` random command lines."""
+    prepare()
+    lines = Lines(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        world = build(Path(folder) / "world")
+        for number in range(count):
+            line = lines.line()
+            tally.add(*judged(line, attempt(world, Path(folder) / f"{number}", line)))
+
+
+def prepare() -> None:
+    """Load what commands load, without a thread that a fork would lose."""
+    import torch
+
+    torch.set_num_threads(1)
+    for name in LOADED:
+        importlib.import_module(name)
+    os.environ["MPLCONFIGDIR"] = tempfile.gettempdir()
+
+
+def attempt(world: World, folder: Path, line: list[str]) -> Outcome:
+    """Run a line in a copy of the world, which is removed afterwards."""
+    try:
+        return forked(world.fresh(folder), command(line))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def judged(line: list[str], outcome: Outcome) -> tuple[str | None, str]:
+    """The kind of finding, and the line with what it printed last."""
+    asked = any(tuple(line[: len(words)]) == words for words in LONG)
+    kind, shown = outcome.finding(seconds=60.0 if asked else SECONDS)
+    return kind, f"{shown} <- {shlex.join(word if len(word) < 80 else word[:70] + '...' for word in line)!a}"
