@@ -17,7 +17,15 @@ from segcertify.claims import Claim, seed_assumption
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Gaussian, Noise, from_plain, to_plain
 from segcertify.numerals import exact, radius_text
-from segcertify.preprocessing import Preprocessing, in_words, require_plain
+from segcertify.preprocessing import (
+    Preprocessing,
+    file_pixels,
+    file_radius,
+    file_words,
+    in_words,
+    is_resized,
+    require_plain,
+)  # fmt: skip
 from segcertify.stats.correction import K_FWER, PROCEDURES, Guarantee
 from segcertify.storage import archive
 
@@ -37,7 +45,8 @@ class Certificate:
     """A label per component that no perturbation within ``radius`` can change, or ABSTAIN.
 
     `claim` says in words what holds, with what probability. ``N`` is the number
-    of components tested; what a mask left out abstains.
+    of components tested; what a mask left out abstains. ``radius`` is in the units of
+    the input that the noise went on, `input_radius` in those of the file it came from.
 
     The last fields identify what the claim is about, and are as in `Votes`:
     ``model`` (empty if unknown), ``input_digest`` and ``input_shape``,
@@ -146,16 +155,49 @@ class Certificate:
         return f"{self.noise.threat(self.norm)} at most {radius_text(self.radius)}"
 
     @property
+    def input_radius(self) -> float | None:
+        """The radius in the units of the file that the input was read from (an image's own pixels, in [0, 1]).
+
+        Every perturbation of the file within it is one of the input within ``radius``. None where that is not known:
+        without ``preprocessing``, or where no bound exists.
+        """
+        return file_radius(self.radius, self.norm, self.preprocessing) if self._reaches_the_file() else None
+
+    @property
+    def file_radius(self) -> float | None:
+        """`input_radius` where it differs from the radius, as records keep it."""
+        return None if self.input_radius == self.radius else self.input_radius
+
+    def _reaches_the_file(self) -> bool:
+        """Whether the pre-processing is of this input, with noise on whole colours of an image, or on x, y, z alone."""
+        shape, said, additive = self.input_shape or (), self.preprocessing or {}, self.noise.additive
+        channels, axis = getattr(self.noise, "channels", None), getattr(self.noise, "axis", 0)
+        if said.get("kind") == "cloud" and additive:
+            points = channels == (0, 1, 2) and axis % 2 == 1
+            return len(shape) == 2 and (points or (channels is None and shape[1] == 3))
+        if said.get("kind") == "image":
+            return len(shape) == 3 and [*shape[1:]] == said.get("after") and (channels is None or axis % 3 == 0)
+        return True
+
+    @property
+    def _in_file(self) -> bool:
+        """Whether the claim is about the file of an image that was resized."""
+        return is_resized(self.preprocessing) and self.input_radius is not None
+
+    @property
     def units(self) -> str:
         """What the radius is measured in, in words; empty if the input was not pre-processed."""
-        return in_words(self.preprocessing)
+        if self._in_file:
+            return file_words(self.preprocessing or {}, self.radius, self.norm)
+        found, other = in_words(self.preprocessing), self.file_radius
+        return found if other is None else f"{found} In the units of the file R is {radius_text(other)}."
 
     def claim_about(self, certified: str) -> str:
         """The same about the certified components under another name."""
         if not self.certified:
             return f"Nothing is certified: all {self.N:,} tested components abstain, and nothing is claimed."
         vacuous = self.guarantee == "k-fwer" and self.certified < self.k
-        words = self.claimed.about(certified, self.radius)
+        words = self.claimed.about(certified, (self.input_radius or 0.0) if self._in_file else self.radius)
         return f"{words} (Fewer than that are certified: nothing is claimed.)" if vacuous else words
 
     @property
@@ -163,7 +205,8 @@ class Certificate:
         """The guarantee and the noise, without labels and radius: all that decides the words of a claim."""
         before = "the noise was drawn" if self.seed is None else "the seed was chosen"
         remarks = f"{self.units} {seed_assumption(self.seed_given, before=before)}".strip()
-        return Claim(self.correction, self.guarantee, self.alpha, self.noise, self.norm, self.k, remarks)
+        perturbed = file_pixels(self.preprocessing or {}) if self._in_file else ""
+        return Claim(self.correction, self.guarantee, self.alpha, self.noise, self.norm, self.k, remarks, perturbed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.certificate``)."""

@@ -15,7 +15,8 @@ class Claim:
     """The guarantee of a correction, and the noise that turns a probability into a radius.
 
     ``noise`` is a description where the object is not known. ``norm`` is the noise's own by default. ``remarks`` are
-    further sentences that belong to the claim, such as on the units of the radius.
+    further sentences that belong to the claim, such as on the units of the radius. ``perturbed`` names what is
+    perturbed, such as a file's pixels; by default it is the input that the noise goes on.
     """
 
     correction: str
@@ -25,6 +26,7 @@ class Claim:
     norm: str = ""
     k: int = 1
     remarks: str = ""
+    perturbed: str = ""
 
     @classmethod
     def named(
@@ -79,7 +81,8 @@ class Claim:
 
     def _guarantee(self, sure: str, certified: str, radius: str) -> str:
         """The one place where a guarantee is put into words."""
-        threat = f"perturbation of {self.threat} at most {radius}"
+        what = f"{self.perturbed}, of " if self.perturbed else ""
+        threat = f"perturbation of {what}{self.threat} at most {radius}"
         sure = f"With probability at least {sure} over the noise draws, "
         kept = f"keep their label as the smoothed model's most likely one under every {threat}."
         if not self.proven:

@@ -1,41 +1,102 @@
 """Pre-processing: what was done to an input's file before the noise, in plain values and in words.
 
-A radius is in the units of the input that the noise goes on. Files hold something else: images are divided by 255 and
-may be resized, clouds are centred and scaled. `of_image` and `of_cloud` write that down, `in_words` says it, and every
-claim, table, figure and card takes its words from there.
+A noise proves a radius in the units of the input that it goes on. Files hold something else: images are divided by 255
+and may be resized, clouds are centred and scaled. `of_image` and `of_cloud` write that down, `file_radius` turns a
+radius into the units of the file, `in_words` and `file_words` say it, and every claim, table, figure and card takes its
+words from there.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from segcertify.errors import InputError
+from segcertify.numerals import radius_text, upper_digits
+from segcertify.resampling import METHODS, resize_norm
 
 Preprocessing = Mapping[str, Any]
 
+PRECISION = "float64"
+"""In what images are resized."""
 
-def of_image(before: Sequence[int] | None = None, after: Sequence[int] | int | None = None) -> dict[str, Any]:
-    """An image of 8 bits a colour that was divided by 255, and resized from ``before`` to ``after``.
 
-    Sizes are (height, width). Without ``before`` it is about all images of a data set. Their ``after`` is one size for
-    all, or a number of pixels on the shorter side; None is as in the files.
+def of_image(
+    before: Sequence[int] | None = None, after: Sequence[int] | int | None = None, method: str | None = None
+) -> dict[str, Any]:
+    """An image of 8 bits a colour that was divided by 255, and resized from ``before`` to ``after`` by a ``method``.
+
+    Sizes are (height, width), methods those of `segcertify.resampling`. Without ``before`` it is about all images of a
+    data set. Their ``after`` is one size for all, or a number of pixels on the shorter side; None is as in the files.
+    ``precision`` says that the resize was computed in floats. Files of earlier versions do not: their resize was
+    rounded to 8 bits.
     """
     if isinstance(after, int):
-        return {"kind": "image", "short_side": after, "method": "bilinear", "divisor": 255}
+        return {"kind": "image", "short_side": after, "method": method, "precision": PRECISION, "divisor": 255}
     sizes = {"before": before and list(before), "after": (after or before) and list(after or before or ())}
-    method = "bilinear" if sizes["before"] != sizes["after"] else None
-    return {"kind": "image", **sizes, "method": method, "divisor": 255}
+    if sizes["before"] == sizes["after"]:
+        return {"kind": "image", **sizes, "method": None, "divisor": 255}
+    return {"kind": "image", **sizes, "method": method, "precision": PRECISION, "divisor": 255}
 
 
 def of_cloud(
-    centre: Sequence[float] | None = None, factor: float | None = None, *, points: Sequence[int] | None = None
-) -> dict[str, Any]:
+    centre: Sequence[float] | None = None, factor: float | None = None, *, points: Sequence[int] | None = None,
+    spread: float | None = None, repeats: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """A cloud whose points became (point - centre) * factor, and of which ``points`` = (before, after) were drawn.
 
-    Without a ``factor`` it is about all clouds of a data set, each of which has its own.
+    ``spread`` is at least the square root of the sum of all squared distances of the resulting points from the origin,
+    and ``repeats`` how often a point was drawn at most. Without a ``factor`` it is about all clouds of a data set, each
+    of which has its own.
     """
     values = {"kind": "cloud", "centre": centre and [float(each) for each in centre], "factor": factor}
-    return values if points is None else values | {"points": list(points)}
+    more = {"points": points and list(points), "spread": spread, "repeats": repeats}
+    return values | {name: value for name, value in more.items() if value is not None}
+
+
+def file_radius(radius: float, norm: str, preprocessing: Preprocessing | None) -> float | None:
+    """A radius of the input in the units of its file, rounded down; None where no bound is known.
+
+    Every perturbation of the file within it becomes one of the input within ``radius``. The units of an image's file
+    are its own pixels, with colours in [0, 1].
+
+    >>> file_radius(0.1, "l2", of_image((300, 400), (75, 100), "box"))  # doctest: +ELLIPSIS
+    0.39999...
+    """
+    values = preprocessing or {}
+    if values.get("kind") == "cloud":
+        return _cloud_radius(radius, norm, values)
+    before, after = values.get("before"), values.get("after")
+    if values.get("kind") != "image" or before is None or after is None or norm not in ("l1", "l2", "linf"):
+        return None
+    if before == after:
+        return radius
+    return math.nextafter(radius / _resize_norm(values, norm), 0.0) if is_resized(values) else None
+
+
+def is_resized(preprocessing: Preprocessing | None) -> bool:
+    """Whether an image was resized in floats, so that the norm of the resize bounds what became of a perturbation."""
+    values = preprocessing or {}
+    return values.get("kind") == "image" and values.get("before") is not None and _exact(values)
+
+
+def _exact(values: Preprocessing) -> bool:
+    return values.get("precision") == PRECISION and values.get("method") in METHODS
+
+
+def _resize_norm(values: Preprocessing, norm: str) -> float:
+    (height, width), (low, narrow) = values["before"], values["after"]
+    return resize_norm((height, width), (low, narrow), values["method"], norm)
+
+
+def _cloud_radius(radius: float, norm: str, values: Preprocessing) -> float | None:
+    """Centring and scaling to the farthest point are not linear, but bounded (``docs/theory.md``)."""
+    factor, spread = values.get("factor"), values.get("spread")
+    if norm == "angle":  # a rotated file gives a rotated input
+        return radius
+    if norm != "l2" or factor is None or spread is None:
+        return None
+    return float(radius / factor / (math.sqrt(values.get("repeats", 1)) + spread + radius) * (1 - 1e-12))
 
 
 def require_plain(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,13 +110,28 @@ def require_plain(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
 def in_words(preprocessing: Preprocessing | None) -> str:
     """What a radius is about, in a sentence or two; nothing if there was no pre-processing.
 
-    >>> in_words(of_image((300, 451), (160, 241)))  # doctest: +ELLIPSIS
-    'The radius is in the units of the input after pre-processing: ... from 300 x 451 to 160 x 241 pixels (bilinear)...'
+    >>> in_words(of_image((300, 451), (160, 241), "box"))  # doctest: +ELLIPSIS
+    'The radius is in the units of the input after pre-processing: ... from 300 x 451 to 160 x 241 pixels (box)...'
     """
     if preprocessing is None:
         return ""
     said = {"image": _image, "cloud": _cloud}.get(preprocessing.get("kind", ""), _other)(preprocessing)
     return f"The radius is in the units of the input after pre-processing: {said}"
+
+
+def file_words(preprocessing: Preprocessing, radius: float, norm: str) -> str:
+    """What a radius in the units of the file is about, and that it is ``radius`` at the network's input."""
+    low, narrow = preprocessing["after"]
+    return (
+        f"Colours of the file are divided by 255. The resize to {low} x {narrow} pixels ({preprocessing['method']}), "
+        f"whose pixels are the components, is part of the certified function: it multiplies {norm} norms by at most "
+        f"{upper_digits(_resize_norm(preprocessing, norm))}, so that R at the network's input is {radius_text(radius)}."
+    )
+
+
+def file_pixels(preprocessing: Preprocessing) -> str:
+    """What a radius in the units of the file is a change of."""
+    return f"the file's {_pixels(preprocessing['before'])} pixels"
 
 
 def _image(values: Preprocessing) -> str:
@@ -64,7 +140,8 @@ def _image(values: Preprocessing) -> str:
         short = values.get("short_side")
         size = f"a short side of {short} pixels" if short else after and f"{_pixels(after)} pixels"
         resized = f"resized to {size} ({values.get('method')}) and " if size else ""
-        return f"images are {resized}divided by 255, so that colours lie in [0, 1]."
+        in_file = " In the pixels of a file it is larger or smaller, by the norm of the file's resize." if size else ""
+        return f"images are {resized}divided by 255, so that colours lie in [0, 1].{in_file if _exact(values) else ''}"
     if before == after:
         return f"the image of {_pixels(before)} pixels was divided by 255, so that colours lie in [0, 1]."
     how = f"from {_pixels(before)} to {_pixels(after)} pixels ({values.get('method')})"

@@ -9,7 +9,9 @@ import segcertify as sc
 from segcertify.data import load, read_input
 from segcertify.errors import InputError
 from segcertify.models.card_markdown import markdown
-from segcertify.preprocessing import in_words, of_cloud, of_image, require_plain
+from segcertify.numerals import radius_text
+from segcertify.preprocessing import file_radius, in_words, of_cloud, of_image, require_plain
+from segcertify.resampling import BOX, METHODS, axis_matrix
 
 
 def heights(batch):
@@ -54,14 +56,13 @@ def test_the_file_is_what_the_plain_values_say(cloud):
     ("short_side", "words"),
     [
         (None, "the image of 30 x 45 pixels was divided by 255, so that colours lie in [0, 1]."),
-        (10, "the image was resized from 30 x 45 to 10 x 15 pixels (bilinear) and divided by 255"),
+        (10, "The resize to 10 x 15 pixels (antialiased), whose pixels are the components, is part of the certified"),
         (30, "the image of 30 x 45 pixels was divided by 255"),
     ],
 )
 def test_an_image(tmp_path, short_side, words):
     Image.new("RGB", (45, 30), (10, 200, 30)).save(tmp_path / "a.png")
     read = read_input(tmp_path / "a.png", short_side=short_side)
-    assert words in in_words(read.preprocessing)
     votes = sc.sample(
         lambda b: (b[:, 0] > 0.5).long(), read.x, noise=sc.Gaussian(0.1), preprocessing=read.preprocessing, seed=0
     )
@@ -70,6 +71,12 @@ def test_an_image(tmp_path, short_side, words):
     certificate.save(tmp_path / "certificate")
     assert words in sc.Certificate.load(tmp_path / "certificate").claim
     assert certificate.units in certificate.claim_about("the pixels")
+    if short_side == 10:
+        known = f"the file's 30 x 45 pixels, of l2 norm at most {radius_text(certificate.input_radius)}"
+        assert f"under every perturbation of {known}" in certificate.claim
+        assert certificate.input_radius > 2.9 * certificate.radius
+    else:
+        assert certificate.input_radius == certificate.radius
 
 
 def test_without_pre_processing_nothing_more_is_said():
@@ -100,6 +107,59 @@ def test_pre_processing_of_the_users_own(tmp_path):
     assert sum(asked) <= 6  # the probe alone: refused before the long work
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_the_radius_of_a_file_divides_by_the_norm_of_its_resize(norm):
+    for method in METHODS:
+        said = of_image((30, 45), (10, 15), method)
+        matrix = np.kron(axis_matrix(30, 10, method).toarray(), axis_matrix(45, 15, method).toarray())
+        bound = 0.5 / np.linalg.norm(matrix, {"l1": 1, "l2": 2, "linf": np.inf}[norm])
+        assert bound * (1 - 1e-3) < file_radius(0.5, norm, said) < bound
+
+
+def test_where_no_radius_of_the_file_is_known():
+    old = {"kind": "image", "before": [30, 45], "after": [10, 15], "method": "bilinear", "divisor": 255}  # in 8 bits
+    for said in (None, old, {"kind": "log"}, of_image(None, 10, BOX), of_cloud(), of_cloud([0, 0, 0], 2.0)):
+        assert file_radius(0.5, "l2", said) is None
+    assert "after pre-processing: the image was resized from 30 x 45 to 10 x 15 pixels (bilinear)" in in_words(old)
+    assert file_radius(0.5, "angle", of_image((30, 45), (10, 15), BOX)) is None
+
+
+def test_noise_that_does_not_reach_the_file():
+    """A resize mixes rows: noise on some of them proves nothing of the file's. Other sizes are of another image."""
+    said, votes = of_image((8, 8), (4, 4), BOX), {"candidate": np.zeros((4, 4), int), "agree": np.full((4, 4), 99)}
+    for noise, shape, known in (
+        (sc.Gaussian(0.1), (3, 4, 4), True),
+        (sc.Gaussian(0.1, channels=(0, 2)), (3, 4, 4), True),
+        (sc.Gaussian(0.1, channels=(0, 2), axis=1), (3, 4, 4), False),
+        (sc.Gaussian(0.1), (3, 8, 8), False),
+        (sc.Laplace(0.1), (3, 4, 4), True),
+    ):
+        counted = sc.Votes(**votes, n=99, n0=10, noise=noise, input_shape=shape, preprocessing=said)
+        certificate = sc.certify_votes(counted, tau=0.75, alpha=0.001)
+        assert (certificate.input_radius is not None) == known, (noise, shape)
+        assert ("the file's 8 x 8 pixels" in certificate.claim) == known
+        assert known or "after pre-processing" in certificate.claim
+
+
+def test_no_change_of_a_cloud_in_its_file_moves_the_input_by_more_than_the_radius(cloud):
+    """The hardest directions known: the farthest point outward or inward, all points away from or to the centre."""
+    read, points = read_input(cloud), np.loadtxt(cloud)
+    certificate = sc.certify(heights, read.x, sigma=0.5, n=200, preprocessing=read.preprocessing, seed=0)
+    allowed, centred = certificate.input_radius, points - points.mean(0)
+    assert f"In the units of the file R is {radius_text(allowed)}." in certificate.claim
+    far = np.zeros_like(points)
+    far[np.linalg.norm(centred, axis=1).argmax()] = centred[np.linalg.norm(centred, axis=1).argmax()]
+    moved = []
+    for direction in (far, -far, centred, -centred, *np.random.default_rng(1).normal(size=(20, *points.shape))):
+        np.savetxt(cloud, points + allowed * direction / np.linalg.norm(direction), fmt="%.12f")
+        moved.append(float(np.linalg.norm(read_input(cloud).x - read.x)))
+    assert 0.6 * certificate.radius < max(moved) <= certificate.radius
+    rotated = sc.certify(heights, read.x, noise=sc.Rotation(0.1), n=200, preprocessing=read.preprocessing, seed=0)
+    assert rotated.input_radius == rotated.radius  # a rotated file gives a rotated input
+    whole = sc.certify(heights, read.x, noise=sc.Laplace(0.1), n=200, preprocessing=read.preprocessing, seed=0)
+    assert whole.input_radius is None
+
+
 def test_scenes_have_their_own_and_data_sets_a_general_statement(tmp_path):
     for name in ("images", "labels"):
         (tmp_path / "pets" / name).mkdir(parents=True)
@@ -111,9 +171,12 @@ def test_scenes_have_their_own_and_data_sets_a_general_statement(tmp_path):
     assert [scene.preprocessing["after"] for scene in data] == [[4, 8], [6, 4]]
     settings = {"settings": [(0.1, 60, 0.6)], "out": tmp_path / "run", "save_votes": True, "progress": False, "seed": 0}
     run = sc.evaluate(lambda b: torch.stack([b.mean(1), 1 - b.mean(1), b.mean(1) - 9], 1), data, **settings)
-    words = "images are resized to a short side of 4 pixels (bilinear) and divided by 255"
+    words = "images are resized to a short side of 4 pixels (antialiased) and divided by 255"
     assert words in in_words(run.configuration["preprocessing"])
     assert words in run.table().markdown()
+    radii = [record.input_radius for record in run.records if record.kind == "certified"]
+    assert run.rows[1].input_radius == min(radii) > run.rows[1].radius
+    assert f"| {radius_text(run.rows[1].radius, 4)} | {radius_text(min(radii), 4)} |" in run.table().markdown()
     votes = [sc.Votes.load(path) for path in sorted((tmp_path / "run" / "votes").iterdir())]
     assert [each.preprocessing["before"] for each in votes] == [[8, 16], [30, 20]]
 

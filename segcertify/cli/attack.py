@@ -29,6 +29,7 @@ def attack(
     n0: opt.Candidates = 10,
     alpha: opt.Alpha = 0.001,
     short_side: opt.ShortSide = None,
+    full_size: opt.FullSize = False,
     label: opt.Label = None,
     ignore: opt.Ignore = 255,
     radius: opt.Radius[float | None] = None,
@@ -67,7 +68,7 @@ def attack(
     _require_options(image, radius, tau, steps=steps, restarts=restarts, copies=copies)
     device = opt.chosen_device(device)
     robust, other = (opt.ready_model(spec, device, trust_code=trust_code) for spec in (model, non_robust))
-    read_in = read(image, robust, label=label, ignore=ignore, short_side=short_side)
+    read_in = read(image, robust, label=label, ignore=ignore, short_side=short_side, full_size=full_size)
     printer.note(size_note(robust, read_in.x.shape))
     out = opt.folder(out or Path("attacked") / file_name(image.stem))
     x = torch.from_numpy(read_in.x).to(device)

@@ -46,6 +46,7 @@ def audit(
     seed: opt.Seed[int | None] = None,
     correction: opt.Correction[str | None] = None,
     short_side: opt.ShortSide = None,
+    full_size: opt.FullSize = False,
     every: opt.Every[int] = 1,
     limit: opt.Limit = None,
     steps: opt.Steps[int] = 20,
@@ -79,7 +80,7 @@ def audit(
         segmenter = None if model is None else ready(model, precision=precision)
         if segmenter is not None and input is None:
             raise InputError("to compare a model's labels, give an input for it: --input FILE")
-        x = None if input is None else read(input, segmenter, short_side=short_side).x
+        x = None if input is None else read(input, segmenter, short_side=short_side, full_size=full_size).x
         _audit_sampler(noises, segmenter, x, printer=printer, level=level, seed=seed, device=device)
         return
     options: Options = {
@@ -90,7 +91,7 @@ def audit(
     values: dict[str, Any] = {}
     if certificate is not None and model is not None and input is not None:
         segmenter = ready(model, precision=precision)
-        about = read(input, segmenter, short_side=short_side)
+        about = read(input, segmenter, short_side=short_side, full_size=full_size)
         found = audit_certificate(
             segmenter, torch.from_numpy(about.x), certificate, preprocessing=about.preprocessing, seed=seed, **options
         )
@@ -99,9 +100,10 @@ def audit(
         printer.table(table)
         values = {"claim": certificate.claim, "tests": found.tests, "perturbed": table}
     elif run is not None and model is not None and data is not None:
+        segmenter, scenes = ready(model), opt.chosen_scenes(data, every=every, limit=limit)
         found = audit_run(
-            ready(model),  # in the precision of the run
-            opt.chosen_scenes(data, every=every, limit=limit, short_side=short_side),
+            segmenter,  # in the precision of the run
+            opt.resized_scenes(scenes, segmenter, short_side=short_side, full_size=full_size),
             run,
             setting=None if setting is None else opt.claim_of(setting),
             correction=correction,

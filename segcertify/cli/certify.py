@@ -39,6 +39,7 @@ def certify(
     b: opt.ErrorBudget = None,
     norm: opt.Norm = None,
     short_side: opt.ShortSide = None,
+    full_size: opt.FullSize = False,
     label: opt.Label = None,
     ignore: opt.Ignore = 255,
     batch_size: opt.BatchSize = None,
@@ -71,7 +72,7 @@ def certify(
         raise InputError(f"no file at {input}")
     device = opt.chosen_device(device)
     segmenter = opt.ready_model(model, device, precision=precision, trust_code=trust_code)
-    found = read(input, segmenter, label=label, ignore=ignore, short_side=short_side)
+    found = read(input, segmenter, label=label, ignore=ignore, short_side=short_side, full_size=full_size)
     x = torch.from_numpy(found.x)
     drawn = found.domain.noise(parse(opt.noise_on(noise, found.domain.axis))(sigma), x.shape)
     printer.note(size_note(segmenter, x.shape))

@@ -34,6 +34,7 @@ def evaluate(
     k: opt.ErrorCount = None,
     b: opt.ErrorBudget = None,
     short_side: opt.ShortSide = None,
+    full_size: opt.FullSize = False,
     every: opt.Every[int] = 1,
     limit: opt.Limit = None,
     loss: opt.Loss[str | None] = None,
@@ -77,12 +78,13 @@ def evaluate(
     claims = opt.claims_of(setting, sigma=sigma, n=n, tau=tau)
     given = {"loss": loss, "radii": radius, "steps": steps, "restarts": restarts, "smoothed": smoothed_draws}
     attacks = _attack_settings({name: value for name, value in given.items() if value is not None}, attack=attack)
-    scenes = opt.chosen_scenes(data, every=every, limit=limit, short_side=short_side)
-    device = opt.chosen_device(device)
+    opt.chosen_side(short_side, full_size)
+    scenes, device = opt.chosen_scenes(data, every=every, limit=limit), opt.chosen_device(device)
+    segmenter = opt.ready_model(model, device, trust_code=trust_code)
+    scenes = opt.resized_scenes(scenes, segmenter, short_side=short_side, full_size=full_size)
     if len(scenes):
         for claim, each in product(claims, chosen):
             printer.note(_idle_note(claim, each, alpha=alpha, N=scenes[0].target.size))
-    segmenter = opt.ready_model(model, device, trust_code=trust_code)
     printer.note(size_note(segmenter, scenes[0].x.shape) if len(scenes) else None)
     printer.note(sigma_note(segmenter, *(claim.sigma for claim in claims)))
     before = _finished(out)

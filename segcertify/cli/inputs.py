@@ -7,11 +7,12 @@ import torch
 from torch import nn
 
 from segcertify.certificate import Certificate
+from segcertify.cli.options import chosen_side
 from segcertify.data import Input, read_input
-from segcertify.errors import require_integer
+from segcertify.data.reading import CLOUD_SUFFIXES
 from segcertify.figures.palette import Colours, part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
-from segcertify.models import PartSegmenter, card_of
+from segcertify.models import PartSegmenter, card_of, given_short_side
 from segcertify.sampling.segmenter import Segmenter, base_labels
 
 
@@ -22,9 +23,12 @@ def read(
     label: Path | None = None,
     ignore: int | None = None,
     short_side: int | None = None,
+    full_size: bool = False,
 ) -> Input:
-    """An input as the model takes it: clouds with or without normals, labels of its classes."""
-    shapes, card = _for_shapes(model), card_of(model)
+    """An input as the model takes it: clouds with or without normals, images at its size, labels of its classes."""
+    shapes, card, side = _for_shapes(model), card_of(model), chosen_side(short_side, full_size)
+    if side is None and not full_size and path.suffix.lower() not in (".npy", *CLOUD_SUFFIXES):
+        side = given_short_side(model)
     return read_input(
         path,
         cloud=shapes is not None,
@@ -33,7 +37,7 @@ def read(
         classes=None if card is None else len(card.classes),
         label=label,
         ignore=ignore,
-        short_side=None if short_side is None else require_integer("--short-side", short_side),
+        short_side=side,
     )
 
 

@@ -110,8 +110,14 @@ ErrorBudget = Annotated[
 ]
 Norm = Annotated[str | None, _option("--norm", "linf, for gaussian noise; by default the noise's own norm.", CLAIM)]
 ShortSide = Annotated[
-    int | None, _option("--short-side", "Resize images to this many pixels on the short side.", INPUT)
+    int | None,
+    _option(
+        "--short-side",
+        "Resize images to this many pixels on the short side; by default to the size that the model's card states.",
+        INPUT,
+    ),
 ]
+FullSize = Annotated[bool, _option("--full-size", "Take images as they are, whatever the model's card states.", INPUT)]
 Label = Annotated[Path | None, _option("--label", "Ground truth of an image: a PNG of class numbers.", INPUT)]
 Ignore = Annotated[int, _option("--ignore", "The number that stands for no ground truth.", INPUT)]
 Every = Annotated[T, _option("--every", "Take every k-th scene of the data set.", INPUT)]
@@ -255,13 +261,32 @@ def import_from_here(*model_specs: str) -> None:
         sys.path.append(os.getcwd())
 
 
-def chosen_scenes(spec: str, *, every: int = 1, limit: int | None = None, short_side: int | None = None) -> DataSet:
+def chosen_scenes(spec: str, *, every: int = 1, limit: int | None = None) -> DataSet:
     """The scenes of a data set that a command works on."""
     from segcertify.data import load
 
     scenes = load(spec).every(every)
-    scenes = scenes if limit is None else scenes.limit(limit)
-    return scenes if short_side is None else scenes.resized(require_integer("--short-side", short_side))
+    return scenes if limit is None else scenes.limit(limit)
+
+
+def chosen_side(short_side: int | None, full_size: bool) -> int | None:
+    """The short side that was named, if one was."""
+    if short_side is not None and full_size:
+        raise InputError(f"--short-side {short_side} and --full-size exclude each other: give one of them")
+    return None if short_side is None else require_integer("--short-side", short_side)
+
+
+def resized_scenes(scenes: DataSet, model: object, *, short_side: int | None, full_size: bool) -> DataSet:
+    """The scenes at the short side that was named, or at the model's, unless all of them have it already."""
+    from segcertify.data import ImageSet
+    from segcertify.models import given_short_side
+
+    if (side := chosen_side(short_side, full_size)) is not None:
+        return scenes.resized(side)
+    side = None if full_size or not isinstance(scenes, ImageSet) else given_short_side(model)
+    if side is None or all(min(scenes.shape(index)) == side for index in range(len(scenes))):
+        return scenes
+    return scenes.resized(side)
 
 
 def noise_on(text: str, axis: int) -> str:

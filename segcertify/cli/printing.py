@@ -117,7 +117,7 @@ def certificate_facts(certificate: Certificate) -> dict[str, str]:
     labelled = f"{certificate.certified:,} of {certificate.N:,}"
     budget = f" (k = {certificate.k:,})" if certificate.guarantee == "k-fwer" else ""
     return {
-        "radius R": f"{radius_text(certificate.radius, 4)} ({claimed.threat})" if claimed.proven else NOTHING,
+        **_radii(certificate),
         "certified" if claimed.certifies else "labelled, not certified": f"{labelled} ({percent(share)})",
         "abstained": percent(1 - share),
         "noise": described(certificate.noise),
@@ -125,6 +125,18 @@ def certificate_facts(certificate: Certificate) -> dict[str, str]:
         "alpha, correction": f"{exact(certificate.alpha)}, {certificate.correction}{budget}",
         "seed": seed_fact(certificate),
     }
+
+
+def _radii(certificate: Certificate) -> dict[str, str]:
+    """The radius: in the units of the file and at the network's input, where these differ."""
+    claimed, in_file, name = certificate.claimed, certificate.file_radius, "radius R"
+    if not claimed.proven:
+        return {name: NOTHING}
+    radius = f"{radius_text(certificate.radius, 4)} ({claimed.threat})"
+    if in_file is None:
+        return {name: radius}
+    known = f"{radius_text(in_file, 4)} ({claimed.threat}, in the units of the file)"
+    return {name: known, "R at the network's input": radius}
 
 
 def seed_fact(found: Certificate | Votes) -> str:
@@ -137,9 +149,9 @@ def seed_fact(found: Certificate | Votes) -> str:
 def certificate_values(certificate: Certificate) -> dict[str, Any]:
     """A certificate without its labels, for JSON."""
     names = (
-        "claim", "radius", "norm", "tau", "alpha", "correction", "guarantee", "k", "n0", "n", "N", "seed",
-        "seed_given", "input_id", "input_shape", "input_digest", "model", "preprocessing", "units", "version", "date",
-        "command",
+        "claim", "radius", "input_radius", "norm", "tau", "alpha", "correction", "guarantee", "k", "n0", "n", "N",
+        "seed", "seed_given", "input_id", "input_shape", "input_digest", "model", "preprocessing", "units", "version",
+        "date", "command",
     )  # fmt: skip
     values = {name: getattr(certificate, name) for name in names} | {"noise": described(certificate.noise)}
     values |= {"threat": certificate.claimed.threat, "proven": certificate.claimed.proven}

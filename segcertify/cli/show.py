@@ -57,7 +57,7 @@ def _about(found: Certificate | Votes, unknown: str) -> dict[str, str]:
     return {
         "model": _model(found.model) or unknown,
         "input": known if found.input_digest else f"{found.input_id!r} of shape {shape}, digest {unknown}",
-        "pre-processing": in_words(found.preprocessing)
+        "pre-processing": (found.units if isinstance(found, Certificate) else in_words(found.preprocessing))
         or ("none stated" if found.input_digest and found.model else unknown),
         "noise": described(found.noise),
         "seed": seed_fact(found),

@@ -67,7 +67,8 @@ def _draw_image(stem: Path, x: Array, certificate: Certificate, colours: Colours
     from segcertify.figures import image  # matplotlib loads when something is drawn
 
     labels, picture = Path(f"{stem}-labels.png"), Path(f"{stem}.png")
-    image.save_labels(certificate.labels, labels, colours=colours)
+    size = (certificate.preprocessing or {}).get("before")  # of the file: labels lie on its pixels
+    image.save_labels(certificate.labels, labels, colours=colours, size=size)
     image.save_figure(image.certified_figure(x, certificate=certificate, colours=colours, **shown), picture)
     return [labels, picture]
 

@@ -82,7 +82,7 @@ def read_input(
         domain, size = IMAGE, image_size(path, upright=label is None)
         resize = None if short_side is None else Resize.to_short_side(size, short_side)
         x = read_image(path, resize=resize, upright=label is None)
-        preprocessing = of_image(size, size if resize is None else resize.after)
+        preprocessing = of_image(size) if resize is None else of_image(size, resize.after, resize.method)
     target = None if label is None else read_target(Path(label), codes, image=path, size=size)
     target = target if resize is None or target is None else resize.labels(target)
     return Input(x, domain, target, resize, preprocessing)

@@ -213,7 +213,7 @@ class _Evaluation:
                 scene, "certified", certificate.labels, testing_seconds=time.perf_counter() - start,
                 sampling_seconds=seconds * share, classes=len(self.data.classes), **asdict(setting),
                 correction=correction, radius=certificate.radius, N=certificate.N,
-                abstained=int(certificate.abstained.sum()),
+                abstained=int(certificate.abstained.sum()), input_radius=certificate.file_radius,
             )  # fmt: skip
             yield certificate, record
 

@@ -114,10 +114,13 @@ def add_legend(figure: Figure, handles: Sequence[Entry]) -> None:
     named_legend(figure, handles, loc="outside lower center", columns=columns, fontsize=14)
 
 
-def save_labels(labels: IntArray, path: str | os.PathLike[str], *, colours: Colours | None = None) -> None:
+def save_labels(
+    labels: IntArray, path: str | os.PathLike[str], *, colours: Colours | None = None, size: Sequence[int] | None = None
+) -> None:
     """Labels (height, width) as a PNG with a palette; ABSTAIN is index 255, white.
 
-    Where a label is above 254, as a PNG of 16 bits without colours; ABSTAIN is then 65535.
+    Where a label is above 254, as a PNG of 16 bits without colours; ABSTAIN is then 65535. ``size``, (height, width),
+    enlarges it: each pixel gets the label of the nearest component.
     """
     largest = int(labels.max(initial=0))
     if largest > 65534:
@@ -129,8 +132,9 @@ def save_labels(labels: IntArray, path: str | os.PathLike[str], *, colours: Colo
         chosen = palette(largest + 1) if colours is None else colours[:255]
         table[: len(chosen)] = chosen
         image.putpalette(np.rint(table * 255).astype(np.uint8).tobytes())
-    content = io.BytesIO()
-    image.save(content, format="PNG")
+    if size is not None:
+        image = image.resize((size[1], size[0]), Image.Resampling.NEAREST)
+    image.save(content := io.BytesIO(), format="PNG")
     write_bytes(path, content.getvalue())
 
 

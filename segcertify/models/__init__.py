@@ -8,7 +8,7 @@ from segcertify.models.formats.huggingface import load_huggingface
 from segcertify.models.formats.onnx import load_onnx
 from segcertify.models.formats.weights import load_state
 from segcertify.models.initial_weights import start_from
-from segcertify.models.input_size import best_size, size_note
+from segcertify.models.input_size import best_size, given_short_side, size_note
 from segcertify.models.loading import load
 from segcertify.models.networks.denoiser import Denoiser, FDnCNN
 from segcertify.models.networks.hrnet import HRNet, load_hrnet
@@ -24,8 +24,8 @@ from segcertify.models.wrappers.precision import with_precision
 
 __all__ = [
     "Card", "Denoised", "Denoiser", "Ensemble", "FDnCNN", "HRNet", "Lite", "MultiScale", "PartSegmenter", "PointNet2",
-    "View", "adapt", "best_size", "bundled", "card_of", "from_diffusion", "join", "load", "load_bundled",
-    "load_denoiser", "load_hrnet", "load_huggingface", "load_onnx", "load_pointnet2", "load_pt2", "load_state",
-    "load_torchscript", "load_trained", "new", "read_card", "save_model", "sigma_note", "size_note", "start_from",
-    "with_precision",
+    "View", "adapt", "best_size", "bundled", "card_of", "from_diffusion", "given_short_side", "join", "load",
+    "load_bundled", "load_denoiser", "load_hrnet", "load_huggingface", "load_onnx", "load_pointnet2", "load_pt2",
+    "load_state", "load_torchscript", "load_trained", "new", "read_card", "save_model", "sigma_note", "size_note",
+    "start_from", "with_precision",
 ]  # fmt: skip

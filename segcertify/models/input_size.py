@@ -1,4 +1,4 @@
-"""The input size that a model does best on, and a note about inputs that are far from it."""
+"""The input size that a model does best on, the size it is given, and a note about inputs that are far from it."""
 
 from collections.abc import Sequence
 
@@ -16,6 +16,17 @@ def best_size(model: object) -> int | tuple[int, int] | None:
     return None if card is None else card.input_size
 
 
+def given_short_side(model: object) -> int | None:
+    """The short side of the images that a model is given, in pixels; None if it takes them as they are.
+
+    It is the one that its card states. A model that rescales its input itself (`MultiScale`) takes any size.
+    """
+    card, size = card_of(model), best_size(model)
+    if card is None or card.of_clouds or size is None or _rescaling(model) is not None:
+        return None
+    return min(size) if isinstance(size, tuple) else size
+
+
 def size_note(model: object, shape: Sequence[int]) -> str | None:
     """One sentence if an input of that ``shape``, (channels, H, W) or (points, columns), is far from the best size.
 
@@ -26,8 +37,7 @@ def size_note(model: object, shape: Sequence[int]) -> str | None:
         return None
     best = min(size) if isinstance(size, tuple) else size
     side = shape[0] if card.of_clouds else min(shape[-2:])
-    modules = model.modules() if isinstance(model, nn.Module) else ()
-    scaled = next((module for module in modules if isinstance(module, MultiScale)), None)
+    scaled = _rescaling(model)
     sides = [side] if scaled is None else [min(scaled.resized(shape[-2:], scale)) for scale in scaled.scales]
     if any(1 / FAR <= each / best <= FAR for each in sides):
         return None
@@ -35,3 +45,9 @@ def size_note(model: object, shape: Sequence[int]) -> str | None:
     if card.of_clouds:
         has, cure = f"{side} points", f"draw about {best} points from the shape"
     return f"this model does best on {card.inputs}, but this input has {has}: {cure}"
+
+
+def _rescaling(model: object) -> MultiScale | None:
+    """The part of a model that rescales its input, if there is one."""
+    modules = model.modules() if isinstance(model, nn.Module) else ()
+    return next((module for module in modules if isinstance(module, MultiScale)), None)

@@ -33,7 +33,8 @@ class Record:
     all radii). ``confusion`` is a plain confusion matrix over valid components,
     ``correct`` the counts of "radius". ``components`` and ``abstained`` count all
     components, valid or not, and ``N`` those tested. ``category`` is what a cloud
-    shows, where that is known.
+    shows, where that is known. ``input_radius`` is the radius of "certified" in the
+    units of the scene's file, where that differs and is known.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Record:
     correct: list[int] | None = None
     sampling_seconds: float = 0.0
     testing_seconds: float = 0.0
+    input_radius: float | None = None
 
     @property
     def key(self) -> tuple[Any, ...]:

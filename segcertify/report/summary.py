@@ -22,7 +22,8 @@ class Row:
     ``abstained`` is a share of the valid components, ``abstained_all`` of all
     components; ``class_accuracy`` and ``class_abstained`` are shares of each class;
     times are seconds per scene. Clouds have ``categories``, where these are known.
-    ``claim`` is what its labels are said to do; None of the base model.
+    ``claim`` is what its labels are said to do; None of the base model. ``input_radius``
+    is the smallest radius of a scene in the units of its file, where that differs.
     """
 
     sigma: float | None
@@ -44,6 +45,7 @@ class Row:
     testing_seconds: float
     categories: tuple[Category, ...] = ()
     claim: Claim | None = None
+    input_radius: float | None = None
 
     @property
     def label(self) -> str:
@@ -63,8 +65,16 @@ class Row:
     @property
     def radius_text(self) -> str:
         """The radius, if there is a proof of one."""
+        return self._proven(self.radius)
+
+    @property
+    def input_radius_text(self) -> str:
+        """The smallest radius in the units of a scene's file, if it is known."""
+        return self._proven(self.input_radius)
+
+    def _proven(self, radius: float | None) -> str:
         proven = self.claim is not None and self.claim.proven
-        return radius_text(self.radius, 4) if proven and self.radius is not None else NOTHING
+        return radius_text(radius, 4) if proven and radius is not None else NOTHING
 
 
 def summarize(
@@ -107,7 +117,14 @@ def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]], cla
         testing_seconds=float(np.mean([r.testing_seconds for r in group])),
         categories=by_category(group, categories),
         claim=claim,
+        input_radius=_smallest([record.input_radius for record in group]),
     )
+
+
+def _smallest(radii: Sequence[float | None]) -> float | None:
+    """The smallest radius, if all are known."""
+    known = [radius for radius in radii if radius is not None]
+    return min(known) if known and len(known) == len(radii) else None
 
 
 def _require_radius(group: Sequence[Record], claim: Claim) -> None:
@@ -126,14 +143,17 @@ def results_table(rows: Sequence[Row], *, title: str) -> Table:
     """Accuracy, certified or not, three forms of IoU (of shapes, where there are categories), abstention and time."""
     shapes, scenes = bool(rows[0].categories), rows[0].scenes
     forms = ("shape IoU", "shape IoU by category") if shapes else ("mIoU per image", "mIoU pooled")
+    in_files = any(row.input_radius is not None for row in rows)
     heads = (
-        "setting", "R", "accuracy", "certified accuracy", *forms, f"{'shape IoU' if shapes else 'mIoU'} worst case",
-        "abstained (valid)", "abstained (all)", "sampling s", "testing s",
+        "setting", "R", *(["R in files, least"] if in_files else []), "accuracy", "certified accuracy", *forms,
+        f"{'shape IoU' if shapes else 'mIoU'} worst case", "abstained (valid)", "abstained (all)", "sampling s",
+        "testing s",
     )  # fmt: skip
     body = tuple(
         (
             row.label,
             row.radius_text,
+            *([row.input_radius_text] if in_files else []),
             measured(row.accuracy),
             bound(row, row.accuracy),
             *map(measured, iou_forms(row)[:2]),
@@ -147,6 +167,7 @@ def results_table(rows: Sequence[Row], *, title: str) -> Table:
     notes = (
         f"{counted(scenes, 'scene')}. Accuracy counts an abstention as wrong.",
         *row_notes((row.claim for row in rows), scenes, bounds="certified accuracy and worst-case IoU"),
+        *([FILE_NOTE] if in_files else []),
         *([SHAPE_NOTE] if shapes else []),
         "Sampling time is each n's share of one run at the largest n of its sigma. Each row is a claim of its own.",
     )
@@ -158,6 +179,10 @@ def bound(row: Row, score: float) -> str:
     return lower(score) if row.lower_bound else NOTHING
 
 
+FILE_NOTE = (
+    "R is at the network's input. In files: in the units of a scene's own file, before pre-processing. The table has "
+    "the least over all scenes; each scene's record has its own."
+)
 SHAPE_NOTE = (
     "Shape IoU is ShapeNet's: the mean over the parts of a shape's category (a part that neither the ground truth nor "
     "the labels have counts 1, an abstained point belongs to no part), then over shapes, or over the categories' means."

@@ -14,6 +14,7 @@ from single_clouds import BACK, HEIGHTS, LEG, MODELS, NAMES, SHAPES, changed, wr
 import segcertify as sc
 from segcertify import InputError
 from segcertify.cli.certify import certify
+from segcertify.data.images.resize import Resize
 from segcertify.models import card_of, load
 
 pytestmark = pytest.mark.fresh_seed
@@ -389,11 +390,22 @@ def test_bad_clouds(models, chair, case):
 
 
 def test_the_size_of_images(files, segcertify):
-    """An image far from the size that a bundled model does best on is noted, and can be resized."""
+    """By default an image gets the size that a bundled model does best on; at its own size, that is noted."""
     arguments = ["certify", "photo.png", "--model", "pets", "--sigma", 0.25, "--n", 70, "--n0", 2]
-    assert "this model does best on" in segcertify(*arguments, "--out", "small").err
-    shown = segcertify(*arguments, "--out", "large", "--short-side", 160)
+    with Image.open(files / "photo.png") as image:
+        width, height = image.size
+    small = segcertify(*arguments, "--out", "small", "--full-size", "--json")
+    assert "this model does best on" in small.err
+    assert small.json["input_radius"] == small.json["radius"]
+    shown = segcertify(*arguments, "--out", "large", "--json")
     assert "does best on" not in shown.err
-    assert sc.Certificate.load(files / "large" / "certificate.safetensors").labels.shape == (160, 213)
+    certificate = sc.Certificate.load(files / "large" / "certificate.safetensors")
+    assert certificate.labels.shape == (160, 213)
+    norm = Resize((height, width), (160, 213)).norm()
+    assert 0 <= 1 - shown.json["input_radius"] * norm / shown.json["radius"] < 1e-12
+    with Image.open(files / "large" / "certified-labels.png") as labels:
+        assert labels.size == (width, height)  # enlarged to the photograph
+    with pytest.raises(InputError, match="--short-side 9 and --full-size exclude each other"):
+        certify(files / "photo.png", "pets", 0.25, short_side=9, full_size=True)
     refused = segcertify("certify", "cloud.npy", *arguments[2:], "--short-side", 160, code=2).err
     assert "only images are resized" in refused

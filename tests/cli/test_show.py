@@ -8,6 +8,7 @@ from headers import rewrite_header
 from PIL import Image
 
 import segcertify as sc
+from segcertify.numerals import radius_text
 
 MODEL = """
 import torch
@@ -35,7 +36,8 @@ def test_a_certificate(certified, segcertify):
     for words in (
         f"bright.<locals>.<lambda>, answers {certificate.model['answers']}",
         f"'photo' of shape 3 x 4 x 8, digest {certificate.input_digest}",
-        "the image was resized from 8 x 16 to 4 x 8 pixels (bilinear) and divided by 255",
+        "The resize to 4 x 8 pixels (antialiased), whose pixels are the components, is part of the certified function",
+        f"{radius_text(certificate.input_radius, 4)} (l2 norm, in the units of the file)",
         "Gaussian(sigma=0.25)",
         "0.1686 (l2 norm)",
         "0.75, 10, 100",
@@ -61,7 +63,18 @@ def test_what_python_did_to_an_input_before_is_not_known(folder, segcertify):
 def test_json(certified, segcertify):
     certificate = sc.Certificate.load(certified / "certificate.safetensors")
     found = segcertify("show", certified / "certificate.safetensors", "--json").json
-    for name in ("claim", "seed", "input_digest", "model", "preprocessing", "version", "date", "command", "radius"):
+    for name in (
+        "claim",
+        "seed",
+        "input_digest",
+        "model",
+        "preprocessing",
+        "version",
+        "date",
+        "command",
+        "radius",
+        "input_radius",
+    ):
         assert found[name] == getattr(certificate, name), name
     assert (found["format"], found["format_version"], len(found["digest"])) == ("segcertify.certificate", 2, 64)
     found = segcertify("show", certified / "votes.safetensors", "--json").json

@@ -51,8 +51,8 @@ def test_results_are_those_of_the_evaluations(out):
 def test_the_page_says_units_and_what_the_seed_assumes(out, tmp_path):
     text, results = (out / PAGE).read_text(), json.loads((out / FILE).read_text())
     assert f"{in_words(results['preprocessing'])} This assumes that scenes and model were fixed before" in text
-    results["preprocessing"] = of_image(None, 160)
-    assert "images are resized to a short side of 160 pixels (bilinear) and divided by 255" in page(results, tmp_path)
+    results["preprocessing"] = of_image(None, 160, "box")
+    assert "images are resized to a short side of 160 pixels (box) and divided by 255" in page(results, tmp_path)
     del results["preprocessing"]  # as in earlier results
     assert "An image that is resized is certified as it is afterwards." in page(results, tmp_path)
 

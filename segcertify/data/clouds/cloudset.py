@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from segcertify.data.domain import CLOUD, Domain
 from segcertify.data.label_codes import IGNORE, Target, decode, require_codes
 from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
+from segcertify.numerals import upper_digits
 from segcertify.preprocessing import Preprocessing, of_cloud
 
 XYZ = ("x", "y", "z")
@@ -92,8 +94,9 @@ class CloudSet(DataSet):
         x, target, preprocessing = self._shape(cloud)
         if self.points is not None:
             chosen = draw(len(x), self.points, seed=self.seed, cloud_id=cloud.id)
-            preprocessing = {**preprocessing, "points": [len(x), self.points]}
+            drawn = {"points": [len(x), self.points], "repeats": int(np.bincount(chosen).max())}
             x, target = x[chosen], target[chosen]
+            preprocessing = {**preprocessing, **drawn, "spread": _spread(x)}
         valid = target != IGNORE
         target = np.where(valid, target, 0)
         return Scene(cloud.id, x.astype(np.float32), target, valid, cloud.category, preprocessing)
@@ -172,7 +175,13 @@ def _at_unit_radius(path: Path, table: FloatArray) -> tuple[FloatArray, Preproce
     radius = float(np.linalg.norm(centred, axis=1).max())
     if not radius > 0:
         raise InputError(f"{path}: all {len(table)} points lie in one place, so the shape has no size: remove it")
-    return np.concatenate([centred / radius, table[:, 3:]], axis=1), of_cloud(centre.tolist(), 1 / radius)
+    x = np.concatenate([centred / radius, table[:, 3:]], axis=1)
+    return x, of_cloud(centre.tolist(), 1 / radius, spread=_spread(x))
+
+
+def _spread(x: FloatArray) -> float:
+    """The square root of the sum of all squared distances from the origin, rounded up to six digits."""
+    return float(upper_digits(math.sqrt(float(np.square(x[:, :3]).sum()))))
 
 
 def draw(count: int, points: int, *, seed: int, cloud_id: str) -> IntArray:

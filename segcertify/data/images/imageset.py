@@ -13,6 +13,7 @@ from segcertify.data.label_codes import IGNORE, Target, require_codes
 from segcertify.data.scene import Scene
 from segcertify.errors import require_integer
 from segcertify.preprocessing import Preprocessing, of_image
+from segcertify.resampling import ANTIALIASED
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,8 +50,9 @@ class ImageSet(DataSet):
         target = self._target(pair)
         resize = self._change(target.shape)
         x = read_image(pair.image, resize=resize)
-        preprocessing = of_image(target.shape, target.shape if resize is None else resize.after)
+        preprocessing = of_image(target.shape)
         if resize is not None:
+            preprocessing = of_image(target.shape, resize.after, resize.method)
             target = resize.labels(target)
         valid = target != IGNORE
         return Scene(pair.id, x, np.where(valid, target, 0), valid, preprocessing=preprocessing)
@@ -58,7 +60,7 @@ class ImageSet(DataSet):
     @property
     def preprocessing(self) -> Preprocessing:
         """Every image is divided by 255, and perhaps resized."""
-        return of_image(None, self.resize)
+        return of_image(None, self.resize, ANTIALIASED)
 
     def shape(self, index: int) -> tuple[int, ...]:
         """Height and width of a scene, from the headers of its two files; their pixels are not read."""
@@ -79,7 +81,7 @@ class ImageSet(DataSet):
     def resized(self, short_side: int) -> Self:
         """The same scenes with ``short_side`` pixels on their shorter side.
 
-        Images are resized bilinearly, labels to the nearest pixel.
+        Images are resized as `Resize` does by default, labels to the nearest pixel.
         """
         require_integer("short_side", short_side)
         size = Resize.to_short_side(self.resize, short_side).after if isinstance(self.resize, tuple) else short_side

@@ -47,9 +47,10 @@ def read_image(path: Path, *, resize: Resize | None = None, upright: bool = Fals
                 "or as a .npy array of floats in [0, 1]"
             )
         change = _UPRIGHT.get(_orientation(image)) if upright else None
-        rgb = (image if change is None else image.transpose(change)).convert("RGB")
-        pixels = np.asarray(rgb if resize is None else resize.image(rgb), np.float32)
-    return np.ascontiguousarray(pixels.transpose(2, 0, 1) / np.float32(255))
+        pixels = np.asarray((image if change is None else image.transpose(change)).convert("RGB"))
+    if resize is not None and resize.before != resize.after:
+        return resize.image(pixels)
+    return np.ascontiguousarray(pixels.astype(np.float32).transpose(2, 0, 1) / np.float32(255))
 
 
 def read_label(path: str | os.PathLike[str]) -> npt.NDArray[np.int32]:

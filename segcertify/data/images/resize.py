@@ -1,13 +1,15 @@
-"""Resize: an image and its labels at another size, by Pillow."""
+"""Resize: an image and its labels at another size."""
 
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from segcertify.data.label_codes import Target
 from segcertify.errors import require_integer
+from segcertify.resampling import ANTIALIASED, resampled, resize_norm
 
 Size = tuple[int, int]
 """Height and width."""
@@ -15,27 +17,38 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class Resize:
-    """The change of an image from one size to another.
+    """The change of an image from one size to another, by one of `segcertify.resampling.METHODS`.
 
-    It is part of what is certified: a radius speaks of the resized image.
+    It is part of the function that is certified: a linear map before the noise. A change of the file by so much
+    becomes one of at most `norm` times as much.
     """
 
     before: Size
     after: Size
+    method: str = ANTIALIASED
 
     @classmethod
-    def to_short_side(cls, before: Size, short_side: int) -> Self:
+    def to_short_side(cls, before: Size, short_side: int, method: str = ANTIALIASED) -> Self:
         """The change that gives the shorter side ``short_side`` pixels and keeps the ratio of the sides.
 
         >>> Resize.to_short_side((300, 451), 160)
-        Resize(before=(300, 451), after=(160, 241))
+        Resize(before=(300, 451), after=(160, 241), method='antialiased')
         """
         factor = require_integer("short_side", short_side) / min(before)
-        return cls(before, (max(1, round(before[0] * factor)), max(1, round(before[1] * factor))))
+        return cls(before, (max(1, round(before[0] * factor)), max(1, round(before[1] * factor))), method)
 
-    def image(self, image: Image.Image) -> Image.Image:
-        """An image, resized bilinearly."""
-        return image.resize(self.after[::-1], Image.Resampling.BILINEAR)
+    def norm(self, norm: str = "l2") -> float:
+        """The factor by which perturbations grow at most, rounded up."""
+        return resize_norm(self.before, self.after, self.method, norm)
+
+    def image(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        """Colours (height, width, 3) of 8 bits in [0, 1], resized, as (3, height, width).
+
+        They are resized in double precision, and only the result is rounded to single: 8 bits would put steps into
+        the function, which no norm bounds.
+        """
+        colours = resampled(pixels, self.after, self.method) / 255
+        return np.ascontiguousarray(colours.transpose(2, 0, 1), np.float32)
 
     def labels(self, labels: Target) -> Target:
         """Labels (height, width): those of the nearest pixels."""

@@ -17,7 +17,7 @@ def test_a_resized_set(tmp_path):
         assert scene.x.shape == (3, 6, 8)
         with Image.open(whole.items[index].image) as image:
             expected = np.asarray(image.resize((8, 6), Image.Resampling.BILINEAR))
-        np.testing.assert_array_equal(scene.x, expected.transpose(2, 0, 1).astype(np.float32) / np.float32(255))
+        np.testing.assert_allclose(scene.x, expected.transpose(2, 0, 1) / 255, atol=1.01 / 255)
         labels = Resize((9, 12), (6, 8)).labels(whole[index].labels)
         np.testing.assert_array_equal(scene.labels, labels)
     assert small.resized(3)[0].x.shape == (3, 3, 4)
@@ -29,6 +29,20 @@ def test_a_set_of_a_fixed_size_keeps_its_ratio(tmp_path):
     scenes = data.load(f"folder:{trees.folder(tmp_path)}")
     assert scenes[0].x.shape == (3, 6, 10)
     assert scenes.resized(3)[0].x.shape == (3, 3, 5)
+
+
+def test_pixels_are_not_rounded_to_8_bits():
+    """A step of one grey level in one pixel reaches the result, as the matrices say."""
+    pixels = np.full((40, 60, 3), 100, np.uint8)
+    changed = pixels.copy()
+    changed[20, 30, 1] = 101
+    for method in ("antialiased", "box"):
+        resize = Resize((40, 60), (10, 15), method)
+        change = resize.image(changed).astype(float) - resize.image(pixels)
+        assert 0 < np.linalg.norm(change) * 255 <= resize.norm() + 1e-4
+        np.testing.assert_allclose(change.sum() * 255, 1 / 16, rtol=0.2)
+    assert resize.norm() == pytest.approx(1 / 4)
+    assert resize.norm("l1") == pytest.approx(1 / 16)
 
 
 def test_clouds_have_no_sides(tmp_path):
