@@ -43,13 +43,18 @@ class Claim:
 
     @property
     def family_wise(self) -> bool:
-        """Whether all labels hold at once: only then are their scores lower bounds under attack."""
+        """Whether all labels hold at once."""
         return self.proven and self.guarantee == "fwer"
 
     @property
     def certifies(self) -> bool:
-        """Whether labels hold, all of them or all but a few."""
+        """Whether labels hold, all of them or all but a few: their scores, less the budget, are then lower bounds."""
         return self.proven and self.guarantee in ("fwer", K_FWER)
+
+    @property
+    def budget(self) -> int:
+        """How many labels of a scene may not hold, which bounds on scores subtract."""
+        return self.k - 1 if self.guarantee == K_FWER else 0
 
     @property
     def heading(self) -> str:
@@ -161,10 +166,17 @@ def seed_assumption(given: bool, *, what: str = "input and model", before: str =
 def row_notes(claims: Iterable[Claim | None], scenes: int, *, bounds: str) -> list[str]:
     """What the rows of a table say of so many scenes: a note for each claim, with the corrections that share it.
 
-    ``bounds`` names the scores that are lower bounds under attack where all labels hold at once.
+    ``bounds`` names the scores that are lower bounds under attack where all labels hold, or all but a budget.
     """
     notes: dict[str, dict[str, None]] = {}
     for claim in filter(None, claims):
         so = f" Their {bounds} are then lower bounds for the smoothed model under attack, and are rounded down."
-        notes.setdefault(claim.over(scenes) + (so if claim.family_wise else ""), {})[claim.correction] = None
+        less = (
+            f" From them this budget is subtracted, {claim.budget:,} labels a scene and {claim.budget * scenes:,} in "
+            "all. Which labels fail is not known: no single one is certified."
+        )
+        words = (
+            claim.over(scenes) + (so if claim.certifies else "") + (less if claim.certifies and claim.budget else "")
+        )
+        notes.setdefault(words, {})[claim.correction] = None
     return [f"Rows of {', '.join(names)}: {sentence}" for sentence, names in notes.items()]

@@ -31,7 +31,8 @@ def test_only_family_wise_claims_of_a_proven_noise_have_its_words(noise, correct
         assert claim.threat in text
     [note] = row_notes([None, claim, claim], 60, bounds="scores")
     assert note.startswith(f"Rows of {correction}: {texts[2]}")
-    assert ("lower bounds" in note) == claim.family_wise
+    assert ("lower bounds" in note) == claim.certifies
+    assert ("2 labels a scene and 120 in all" in note) == (claim.certifies and not claim.family_wise)
     assert (claim.heading == "certified") == claim.certifies
 
 

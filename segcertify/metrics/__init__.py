@@ -17,6 +17,7 @@ from segcertify.metrics.scores import (
     mean_iou,
     shape_iou,
     to_plain,
+    worst_case_accuracy,
     worst_case_iou,
     worst_case_shape_iou,
 )
@@ -25,5 +26,5 @@ __all__ = [
     "FORMS", "Confusion", "MapMetric", "MetricCertificate", "MetricPlan", "RadiusCurve", "abstention", "accuracy",
     "agreement", "area", "certified_accuracy_curve", "class_abstention", "class_accuracy", "confusion", "dice",
     "from_plain", "iou", "mean_iou", "miou", "overall_accuracy", "plan_metric", "radius_counts", "recall", "shape_iou",
-    "to_plain", "volume", "worst_case_iou", "worst_case_shape_iou",
+    "to_plain", "volume", "worst_case_accuracy", "worst_case_iou", "worst_case_shape_iou",
 ]  # fmt: skip

@@ -49,6 +49,17 @@ def accuracy(matrix: Confusion) -> float:
     return _ratio(np.trace(matrix), matrix.sum())
 
 
+def worst_case_accuracy(matrix: Confusion, *, b: int = 0) -> float:
+    """The smallest accuracy under attack if at most ``b`` certified labels do not hold. NaN if none is valid.
+
+    Certified labels that are right stay so, but for b of them (``guarantee="k-fwer"``,
+    b = k - 1; over M scenes the sum of their budgets, with probability at least
+    1 - M alpha). Which ones is not known: a single label is then no certificate.
+    """
+    matrix = _require_matrix(matrix)
+    return _ratio(max(0, int(np.trace(matrix)) - require_integer("b", b, at_least=0)), matrix.sum())
+
+
 def abstention(matrix: Confusion) -> float:
     """The fraction of valid components that abstain. NaN if none is valid.
 
@@ -81,7 +92,7 @@ def iou(matrix: Confusion) -> FloatArray:
     return _ratios(np.diagonal(matrix), _labelled_or_true(matrix))
 
 
-def worst_case_iou(matrix: Confusion) -> FloatArray:
+def worst_case_iou(matrix: Confusion, *, b: int = 0) -> FloatArray:
     """The smallest IoU that each class can have under attack, NaN where the ground truth lacks the class: (C,).
 
     TP_c / (|G_c| + #{i: y_i != c and (label_i = c or ABSTAIN)}). If the labels
@@ -89,9 +100,13 @@ def worst_case_iou(matrix: Confusion) -> FloatArray:
     perturbation within its radius brings the smoothed model's IoU of class c
     below this: certified labels stay, and each abstained component is counted
     as the worst label it could take. Attackers can attain it for one class at a time.
+
+    If at most ``b`` labels do not hold (``guarantee="k-fwer"``, b = k - 1), TP_c is
+    lowered by b. A label that fails is taken from TP_c, or is added to what may be
+    called c, never both; the first does more harm. It holds for all classes at once.
     """
     matrix = _require_matrix(matrix)
-    return np.where(matrix.sum(axis=1) > 0, _at_worst(matrix), np.nan)
+    return np.where(matrix.sum(axis=1) > 0, _at_worst(matrix, b), np.nan)
 
 
 def shape_iou(matrix: Confusion, parts: Sequence[int]) -> float:
@@ -109,20 +124,21 @@ def shape_iou(matrix: Confusion, parts: Sequence[int]) -> float:
     return float(np.nan_to_num(values, nan=1.0).mean())
 
 
-def worst_case_shape_iou(matrix: Confusion, parts: Sequence[int]) -> float:
+def worst_case_shape_iou(matrix: Confusion, parts: Sequence[int], *, b: int = 0) -> float:
     """A lower bound on `shape_iou` under attack: each part counted at the worst that abstained points can make of it.
 
     A part of the ground truth counts as in `worst_case_iou`. One that the shape
     lacks counts 0 if any point has or may take its label, else 1. Whenever the
     certificate holds (``guarantee="fwer"``), no perturbation within its radius
-    brings the smoothed model's `shape_iou` below this.
+    brings the smoothed model's `shape_iou` below this. With ``b`` labels that may not
+    hold, as in `worst_case_iou`, any of them may take the label of a part that the shape lacks.
     """
     chosen = _require_parts(matrix, parts)
-    values = _at_worst(np.asarray(matrix))[chosen]
+    values = _at_worst(np.asarray(matrix), b)[chosen]
     return float(np.nan_to_num(values, nan=1.0).mean())
 
 
-def mean_iou(matrices: Sequence[Confusion] | Array, form: str = "pooled") -> float:
+def mean_iou(matrices: Sequence[Confusion] | Array, form: str = "pooled", *, b: int = 0) -> float:
     """Mean IoU over scenes, given a confusion matrix for each. NaN where nothing is valid.
 
     ``"per_image"``, the paper's text [Fischer2021, app. A]: the mean over all
@@ -138,15 +154,19 @@ def mean_iou(matrices: Sequence[Confusion] | Array, form: str = "pooled") -> flo
     ``"worst_case"``: the mean of `worst_case_iou` of the sum, over the classes that
     the ground truth of any scene has. The only form that holds under attack: with
     probability at least 1 - M alpha over M scenes, no perturbations within the
-    radius bring the mean of `iou` over those classes below it.
+    radius bring the mean of `iou` over those classes below it. ``b``, for this form
+    alone, is how many labels of each scene may not hold (`worst_case_iou`).
     """
     if form not in FORMS:
         raise unknown("form", form, FORMS, where=" of mean IoU")
+    if b and form != "worst_case":
+        raise InputError(f"an error budget b={b} belongs to the form 'worst_case', not to {form!r}")
     matrices = [_require_matrix(matrix) for matrix in matrices]
     if not matrices or len({matrix.shape for matrix in matrices}) > 1:
         shapes = sorted({matrix.shape for matrix in matrices})
         raise InputError(f"mean IoU needs confusion matrices of one shape, at least one, but got {shapes}")
-    values = FORMS[form](np.stack(matrices))
+    stack = np.stack(matrices)
+    values = worst_case_iou(stack.sum(axis=0), b=b * len(stack)) if b else FORMS[form](stack)
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")
 
@@ -215,10 +235,11 @@ def _labelled_or_true(matrix: Confusion) -> Confusion:
     return np.asarray(matrix.sum(axis=1) + matrix[:, :-1].sum(axis=0) - np.diagonal(matrix))
 
 
-def _at_worst(matrix: Confusion) -> FloatArray:
-    """The IoU of each class if all components that abstain and are of other classes take it: (C,)."""
-    abstained = matrix[:, -1]
-    return _ratios(np.diagonal(matrix), _labelled_or_true(matrix) + abstained.sum() - abstained)
+def _at_worst(matrix: Confusion, b: int) -> FloatArray:
+    """The IoU of each class if b of its right labels fail, and what abstains and is of other classes takes it: (C,)."""
+    b, abstained = require_integer("b", b, at_least=0), matrix[:, -1]
+    whole = _labelled_or_true(matrix) + abstained.sum() - abstained
+    return _ratios(np.maximum(np.diagonal(matrix) - b, 0), np.where(matrix.sum(axis=1) > 0, whole, whole + b))
 
 
 def _ratio(part: int, whole: int) -> float:

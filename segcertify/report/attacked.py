@@ -71,7 +71,7 @@ def attacked_table(rows: Sequence[AttackedRow], *, title: str, attack: Mapping[s
             NOTHING if row.sigma is None else exact(row.sigma),
             *_scores(row.base, upper if row.radius else measured),
             *(_scores(row.smoothed, upper if row.radius else measured) if smoothed else ()),
-            *_scores(row.certified, lower),
+            *_scores(row.certified, lower, certified=True),
             row.certified.test if row.certified else NOTHING,
         )
         for row in rows
@@ -84,9 +84,11 @@ def attacked_table(rows: Sequence[AttackedRow], *, title: str, attack: Mapping[s
     )
 
 
-def _scores(row: Row | None, text: Callable[[float], str]) -> tuple[str, str]:
-    """Accuracy and IoU, abstentions counted at their worst."""
-    return (NOTHING, NOTHING) if row is None else (text(row.accuracy), text(iou_forms(row)[-1]))
+def _scores(row: Row | None, text: Callable[[float], str], *, certified: bool = False) -> tuple[str, str]:
+    """Accuracy and IoU, abstentions counted at their worst; of a certificate, less the budget of errors."""
+    if row is None:
+        return NOTHING, NOTHING
+    return text(row.certified_accuracy if certified else row.accuracy), text(iou_forms(row)[-1])
 
 
 def _notes(rows: Sequence[AttackedRow], *, iou: str, attack: Mapping[str, Any]) -> tuple[str, ...]:

@@ -41,10 +41,13 @@ class ShapeScores(NamedTuple):
     worst_case: float
 
 
-def by_category(records: Sequence[Record], parts: Mapping[str, Sequence[int]]) -> tuple[Category, ...]:
-    """The categories of one setting's records, by name; ``parts`` are their classes. Other records are left out."""
+def by_category(records: Sequence[Record], parts: Mapping[str, Sequence[int]], b: int = 0) -> tuple[Category, ...]:
+    """The categories of one setting's records, by name; ``parts`` are their classes. Other records are left out.
+
+    ``b`` labels of each shape may not hold.
+    """
     groups = grouped(records, lambda record: record.category or "")
-    return tuple(_category(name, groups[name], parts[name]) for name in sorted(groups) if name in parts)
+    return tuple(_category(name, groups[name], parts[name], b) for name in sorted(groups) if name in parts)
 
 
 def shape_scores(categories: Sequence[Category]) -> ShapeScores:
@@ -57,7 +60,7 @@ def shape_scores(categories: Sequence[Category]) -> ShapeScores:
     )
 
 
-def _category(name: str, records: Sequence[Record], parts: Sequence[int]) -> Category:
+def _category(name: str, records: Sequence[Record], parts: Sequence[int], b: int) -> Category:
     matrices = [metrics.from_plain(record.confusion or {}) for record in records]
     pooled = np.sum(matrices, axis=0)
     return Category(
@@ -66,5 +69,5 @@ def _category(name: str, records: Sequence[Record], parts: Sequence[int]) -> Cat
         accuracy=metrics.accuracy(pooled),
         abstained=metrics.abstention(pooled),
         iou=fmean(metrics.shape_iou(matrix, parts) for matrix in matrices),
-        worst_case_iou=fmean(metrics.worst_case_shape_iou(matrix, parts) for matrix in matrices),
+        worst_case_iou=fmean(metrics.worst_case_shape_iou(matrix, parts, b=b) for matrix in matrices),
     )

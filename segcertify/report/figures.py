@@ -21,7 +21,7 @@ def radius_figure(curves: Sequence[Curve], rows: Sequence[Row], *, title: str) -
     _draw_certified(axes, curves, rows, colours=colours, label="all radii at once")
     first = {row.radius: row for row in reversed(rows) if row.lower_bound and row.sigma in colours}
     for radius, row in first.items():
-        text, at = exact(row.tau or 0), (radius or 0.0, row.accuracy)
+        text, at = exact(row.tau or 0), (radius or 0.0, row.certified_accuracy)
         axes.annotate(text, at, xytext=(5, 4), textcoords="offset points", fontsize=7)
     base = next((row for row in rows if row.sigma is None), None)
     if base is not None:
@@ -73,7 +73,7 @@ def _draw_certified(
         line.set_label(f"sigma = {exact(curve.sigma)}, n = {curve.n}: {label}")
     for row in rows:
         if row.lower_bound and row.radius is not None and row.sigma is not None and row.sigma in colours:
-            axes.plot(row.radius, row.accuracy, "o", color=colours[row.sigma], markersize=5)
+            axes.plot(row.radius, row.certified_accuracy, "o", color=colours[row.sigma], markersize=5)
 
 
 def _finish(axes: Axes, curves: Sequence[Curve], *, title: str, dots: str, y: str) -> None:

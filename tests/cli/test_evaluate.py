@@ -14,6 +14,7 @@ import trees
 
 import segcertify as sc
 from segcertify.evaluation import Setting
+from segcertify.records import read_records
 
 pytestmark = pytest.mark.fresh_seed
 
@@ -105,10 +106,13 @@ def test_k_fwer(evaluate, segcertify, budget):
     shown = evaluate(*ONE, *corrections, *budget, "--votes").text
     assert "Rows of k-fwer: With probability at least 0.998 over the noise draws, of the certified components" in shown
     assert "all but at most 2 keep their label" in shown
-    assert shown.count("are then lower bounds for the smoothed model under attack") == 1
+    assert shown.count("are then lower bounds for the smoothed model under attack") == 2
+    assert "this budget is subtracted, 2 labels a scene and 4 in all" in shown
     results = segcertify("report", "run", "--json").json["results"]
     weak, strong = (next(row for row in results if name in row["setting"]) for name in ("k-fwer", "holm"))
-    assert weak["certified accuracy"] is weak["mIoU worst case"] is None
+    valid = sum(record.valid for record in read_records("run/records.jsonl") if record.kind == "base")
+    assert weak["certified accuracy"] == pytest.approx(weak["accuracy"] - 4 / valid, abs=2e-4)
+    assert 0 < weak["mIoU worst case"] < weak["mIoU pooled"]
     assert strong["certified accuracy"] <= strong["accuracy"] <= strong["certified accuracy"] + 1e-4
     assert weak["abstained (all)"] <= strong["abstained (all)"]
     audit = ["audit", "run", "--model", "python:linear_model:make", "--data", "pets:pets", "--n", 200, "--steps", 0]

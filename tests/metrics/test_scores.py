@@ -4,7 +4,7 @@ import json
 import math
 import subprocess
 import sys
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -125,6 +125,52 @@ def test_no_adversary_gets_below_the_worst_case_and_one_attains_it(drawn):
             assert mean_bound <= mean([true[c] for c in present]) + 1e-12
     assert lowest == pytest.approx({c: bound[c] for c in present}, rel=1e-12)
     assert present or np.isnan(mean_bound)
+
+
+def budgeted_attacks(labels, classes, b):
+    """Every label map that agrees with the certified labels but for b of them."""
+    certified = np.flatnonzero(labels != ABSTAIN)
+    for failed in combinations(certified, min(b, len(certified))):
+        freed = labels.copy()
+        freed[list(failed)] = ABSTAIN
+        yield from attacks(freed, classes)
+
+
+@given(small_scenes(), st.integers(1, 2))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_no_adversary_with_a_budget_gets_below_the_worst_case(drawn, b):
+    """At most b certified labels fail, any of them; absent parts count as ShapeNet counts them."""
+    classes, one = drawn
+    one = {name: array[:5] for name, array in one.items()}
+    table = matrix(one, classes)
+    bound, accuracy = metrics.worst_case_iou(table, b=b), metrics.worst_case_accuracy(table, b=b)
+    shape, mean_bound = (
+        metrics.worst_case_shape_iou(table, range(classes), b=b),
+        metrics.mean_iou([table], "worst_case", b=b),
+    )
+    assert ((bound <= metrics.worst_case_iou(table)) | np.isnan(bound)).all()
+    for attacked in budgeted_attacks(one[LABELS], classes, b):
+        found = matrix({**one, LABELS: attacked}, classes)
+        assert not accuracy > metrics.accuracy(found) + 1e-12
+        assert shape <= metrics.shape_iou(found, range(classes)) + 1e-12
+        present = ~np.isnan(bound)
+        assert (bound[present] <= metrics.iou(found)[present] + 1e-12).all()
+        assert not present.any() or mean_bound <= metrics.iou(found)[present].mean() + 1e-12
+
+
+def test_budgets_add_up_over_scenes():
+    """IoU_c >= max(0, TP_c - M b) / U_c over M scenes; a budget belongs to the worst case alone."""
+    matrices = [matrix(scene(seed)) for seed in range(3)]
+    total = sum(matrices)
+    whole = np.diagonal(total) / metrics.worst_case_iou(total)
+    expected = np.maximum(np.diagonal(total) - 6, 0) / whole
+    assert metrics.mean_iou(matrices, "worst_case", b=2) == pytest.approx(expected[~np.isnan(expected)].mean())
+    assert metrics.worst_case_accuracy(total, b=6) == pytest.approx(metrics.accuracy(total) - 6 / total.sum())
+    assert metrics.worst_case_accuracy(total, b=10**6) == 0
+    with pytest.raises(InputError, match="b=1 belongs to the form 'worst_case', not to 'pooled'"):
+        metrics.mean_iou(matrices, "pooled", b=1)
+    with pytest.raises(InputError, match="b must be an integer not less than 0"):
+        metrics.worst_case_accuracy(total, b=-1)
 
 
 @given(small_scenes(), small_scenes())
