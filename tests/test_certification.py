@@ -1,6 +1,6 @@
 """Certificates from votes: against a slow reading of the paper, and their words and files."""
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -349,3 +349,28 @@ def test_a_file_with_a_true_digest_that_claims_what_cannot_be_is_refused(tmp_pat
     archive.write(tmp_path / "c", kind="certificate", version=version, header=header, arrays=arrays)
     with pytest.raises(InputError, match=message):
         Certificate.load(tmp_path / "c")
+
+
+@pytest.mark.parametrize("times", [1.001, 1.9])
+def test_a_radius_a_little_above_the_proved_one_is_refused(times):
+    certificate = certify_votes(some_votes(), tau=0.75, alpha=0.001)
+    with pytest.raises(InputError, match="proves a radius of"):
+        replace(certificate, radius=certificate.radius * times)
+
+
+def test_a_certificate_does_not_change_and_is_equal_to_itself_alone():
+    """What it says stays as it was made. Two with the same numbers are two results, and can be kept in a set."""
+    certificate = certify_votes(some_votes(), tau=0.75, alpha=0.001)
+    with pytest.raises(FrozenInstanceError):
+        certificate.radius = 99.0
+    assert len({certificate, certificate, replace(certificate)}) == 2
+
+
+def test_a_budget_below_what_is_certified_claims_something():
+    """With as many certified as k, at least one of them holds: that is a claim."""
+    for certified in (2, 3):
+        agree = np.array([100] * certified + [60] * (5 - certified))
+        votes = Votes(np.arange(5), agree, n=100, n0=1, noise=Gaussian(0.5))
+        certificate = certify_votes(votes, tau=0.75, alpha=0.001, correction="k-fwer", k=2)
+        assert certificate.certified == certified
+        assert "nothing is claimed" not in certificate.claim

@@ -5,7 +5,7 @@ import pytest
 from headers import rewrite_header
 
 from segcertify import Gaussian, InputError, Rotation, Votes
-from segcertify.votes import same_answers, seed_text
+from segcertify.votes import model_difference, same_answers, seed_text
 
 
 def votes(**changes):
@@ -301,3 +301,29 @@ def test_seeds_of_128_bits_survive_the_file(tmp_path):
 
 def test_long_seeds_are_hexadecimal():
     assert [seed_text(seed) for seed in (None, 200, 2**64 - 1, 2**64)] == ["None", "200", str(2**64 - 1), hex(2**64)]
+
+
+def test_earlier_counts_are_copies_that_do_not_change():
+    agree = np.array([[50, 20], [49, 0]])
+    earlier = {50: agree}
+    made = votes(earlier=earlier)
+    agree[:], earlier[60] = 0, agree
+    assert {n: each.tolist() for n, each in made.earlier.items()} == {50: [[50, 20], [49, 0]]}
+    with pytest.raises(ValueError, match="read-only"):
+        made.earlier[50][0, 0] = 1
+    with pytest.raises(TypeError):
+        made.earlier[60] = agree
+
+
+def test_votes_are_equal_to_themselves_alone():
+    """Two with the same counts are two runs, and can be kept in a set."""
+    made = votes()
+    assert len({made, made, votes()}) == 2
+
+
+@pytest.mark.parametrize(("count", "end"), [(1, "'a0'"), (3, "'a2'"), (4, "; and 1 more"), (6, "; and 3 more")])
+def test_at_most_three_differences_of_models_are_named(count, end):
+    ours = {f"part{i}": f"a{i}" for i in range(count)}
+    theirs = {f"part{i}": f"b{i}" for i in range(count)}
+    assert model_difference(theirs, ours).endswith(end)
+    assert model_difference(theirs, ours).count("now it is") == min(count, 3)

@@ -1,7 +1,7 @@
 """Every noise: its radius, its law, its draws."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass, fields
 
 import mpmath
 import numpy as np
@@ -295,3 +295,37 @@ def test_heat_kernel_limits():
 def test_bad_input(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@every
+def test_a_noise_does_not_change(noise, shape):
+    """It is a key of what was sampled with it."""
+    with pytest.raises(FrozenInstanceError):
+        setattr(noise, fields(noise)[0].name, 9.0)
+    assert len({noise, from_plain(to_plain(noise))}) == 1
+
+
+@pytest.mark.parametrize("noise", [family.noise for family in FAMILIES.values()], ids=FAMILIES)
+@pytest.mark.parametrize(
+    ("scale", "message"), [(0, "positive"), (-1.0, "positive"), (math.nan, "finite"), ("a", "number")]
+)
+def test_every_scale_is_a_positive_number(noise, scale, message):
+    with pytest.raises(InputError, match=f"must be .*{message}"):
+        noise(scale)
+
+
+@pytest.mark.parametrize("noise", [AxisRotation, Rotation])
+def test_rotated_triples_are_counted(noise):
+    for vectors in (0, 1.5, "all"):
+        with pytest.raises(InputError, match="vectors must be an integer"):
+            noise(0.5, vectors=vectors)
+
+
+@pytest.mark.parametrize(("column", "axis"), list(enumerate("xyz")))
+def test_a_rotation_about_a_named_axis_leaves_its_coordinate(column, axis):
+    """To the last bit, also in double precision."""
+    x = an_input((5, 3)).double()
+    others = [each for each in range(3) if each != column]
+    for drawn in AxisRotation(0.5, axis).draw(x, streams(3)):
+        assert torch.equal(drawn[:, column], x[:, column])
+        assert (drawn[:, others] != x[:, others]).all()

@@ -1,9 +1,11 @@
 """Memory: what fits at once, and what an error that it ran out looks like."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
+from segcertify.sampling.batch_size import fitting_batch_size, halve_until_it_fits, out_of_memory
 
 
 @pytest.mark.parametrize(("room", "size"), [(100, 13), (13, 13), (12, 6), (5, 3), (1, 1)])
@@ -29,3 +31,20 @@ def test_what_torch_says_when_the_host_has_none():
     with pytest.raises(RuntimeError) as caught:
         torch.empty(2**60, dtype=torch.uint8)
     assert out_of_memory(caught.value)
+
+
+@pytest.mark.parametrize(("shape", "size"), [((3, 4, 4), 1024), ((3, 256, 256), 5), ((3, 1024, 2048), 1)])
+def test_on_the_host_small_inputs_come_in_large_batches(shape, size):
+    """From the sizes of input and output, about a quarter of a gigabyte: at least one input, at most 1024."""
+    x = torch.zeros(shape)
+    assert fitting_batch_size(x, torch.zeros(1, 2, *shape[1:])) == size
+    assert fitting_batch_size(torch.zeros(3, 4, 4), x.expand(2, *shape)) == size
+
+
+def test_on_a_gpu_half_of_the_free_memory_is_used(monkeypatch):
+    """Two entries took 6 MB at their peak, 3 each. 40 MB are free and 20 cached: half of these 60 hold 10 entries."""
+    measured = {"max_memory_allocated": 16, "memory_allocated": 10, "memory_reserved": 30}
+    for name, megabytes in measured.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, megabytes=megabytes: megabytes * 2**20)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (40 * 2**20, 80 * 2**20))
+    assert fitting_batch_size(SimpleNamespace(is_cuda=True, device="cuda"), torch.zeros(2, 5)) == 10

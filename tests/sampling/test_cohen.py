@@ -1,5 +1,7 @@
 """Predict and Certify against a plain reading of Algorithm 1."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -70,3 +72,10 @@ def test_segmenters_are_refused():
         sc.cohen.certify(lambda b: (b > 0).long(), X, noise=NOISE, seed=0)
     with pytest.raises(sc.InputError, match="alpha must lie"):
         sc.cohen.predict(classifier, X, noise=NOISE, alpha=1, seed=0)
+
+
+def test_defaults():
+    """As documented: 1000 draws, for a certificate after 100, at alpha 0.001."""
+    for call, usual in ((sc.cohen.predict, {"n": 1000}), (sc.cohen.certify, {"n": 1000, "n0": 100})):
+        parameters = inspect.signature(call).parameters
+        assert {name: parameters[name].default for name in (*usual, "alpha")} == usual | {"alpha": 0.001}

@@ -9,7 +9,15 @@ from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
 from segcertify.models.wrappers.precision import with_precision
-from segcertify.sampling.cross_talk import ENTRIES, Answers, changes, chosen_entries, inputs_differ, many_changes
+from segcertify.sampling.cross_talk import (
+    ENTRIES,
+    Answers,
+    Changes,
+    changes,
+    chosen_entries,
+    inputs_differ,
+    many_changes,
+)
 from segcertify.sampling.streams import DrawStream
 
 
@@ -275,3 +283,75 @@ def test_a_model_whose_resolution_depends_on_the_batch_is_refused():
     full, coarse = Conv(1).eval(), Conv(2).eval()
     with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
         sc.sample(lambda batch: (full if len(batch) < 5 else coarse)(batch), image(), noise=NOISE, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("size", "bits", "differ"), [(1e4, 2, False), (1e4, 5000, True), (1e-3, 2, False), (1e-3, 5000, True)]
+)
+def test_rounding_of_noisy_inputs_grows_with_their_size(size, bits, differ):
+    """Two draws that differ in their last bits are the same: at 10,000 these are 0.002, at 0.001 they are 2e-10."""
+    x = torch.full((3, 4, 4), size)
+    a = x * (1 + 1e-6)
+    assert inputs_differ(a, a * (1 + bits * torch.finfo(a.dtype).eps), x) is differ
+
+
+def answered(**changed):
+    """What asking again gave, where nothing changed but what is given."""
+    nothing = {"noise": False, "logits": 0.0, "labels": 0, "labels_by_noise": 0, "of_labels": 10_000, "exact": True,
+               "logits_of_one": 0, "most": 0}  # fmt: skip
+    return Changes(**nothing | changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({}, ""),
+        ({"logits": 1 / 32}, ""),
+        ({"logits": 0.04}, "logits changed by 0.04 of what noise changes"),
+        ({"labels": 20}, ""),  # 0.002 of all labels may be ties
+        ({"labels": 21}, "21 of 10000 labels changed"),
+        ({"labels": 21, "exact": False}, ""),  # from logits, one more
+        ({"labels": 22, "exact": False}, "22 of 10000 labels changed"),
+        ({"labels": 120, "labels_by_noise": 3200}, ""),  # and 1/32 of what noise changes
+        ({"labels": 121, "labels_by_noise": 3200}, "121 of 10000 labels changed"),
+        ({"logits_of_one": 1}, "1 logits of single components changed"),
+    ],
+)
+def test_how_much_rounding_may_change(changed, found):
+    assert answered(**changed).found.startswith(found)
+    assert bool(answered(**changed).found) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_open"),
+    [
+        ({"of_labels": 63}, True),  # too few labels to see
+        ({"of_labels": 64}, False),
+        ({"of_labels": 9_999, "most": 1}, True),  # one of few changed
+        ({"of_labels": 10_000, "most": 1}, False),
+        ({"of_labels": 10_000, "most": 2}, True),  # one component changed twice
+        ({"of_labels": 63, "exact": False}, False),  # logits show enough
+    ],
+)
+def test_when_labels_leave_it_open(changed, is_open):
+    assert answered(**changed).open is is_open
+
+
+@pytest.mark.parametrize(("changed", "found"), [(5, ""), (6, "1 components changed as noise changes them")])
+def test_one_of_many_components_may_have_a_few_ties_more(changed, found):
+    """Of 4096 components that noise leaves alone, one may change 2 + 12 / 4 times of 64."""
+    first = torch.zeros(64, 4096, dtype=torch.int64)
+    again = first.clone()
+    again[:changed, 7] = 1
+    assert many_changes(first, lambda group: Answers(first[group], first[group], again[group])) == found
+
+
+def test_two_entries_are_compared_with_what_noise_changes_between_them():
+    """One component's logits may change by less than half of what noise changes, also in a batch of two."""
+    output = torch.stack([torch.zeros(2, 8, 8), torch.ones(2, 8, 8)])
+    first = Answers.of(output, torch.rand(2, 2, 8, 8))
+    for change, found in ((0.4, 0), (1.5, 1)):
+        again = output.clone()
+        again[0, 0, 3, 3] += change
+        second = Answers(first.batch, again, first.labels)
+        assert changes(first, torch.zeros(2, 8, 8), second.at).logits_of_one == found

@@ -11,7 +11,7 @@ from torch import nn
 import segcertify as sc
 from segcertify.errors import InputError
 from segcertify.models import Ensemble, MultiScale, View, adapt, load, with_precision
-from segcertify.sampling.identity import identity, same_identity, weights_digest
+from segcertify.sampling.identity import answers, identity, same_identity, weights_digest
 from segcertify.votes import model_difference
 
 
@@ -215,3 +215,12 @@ def test_names_have_no_addresses():
         said = votes_of(model).model["name"]
         assert said.endswith(name)
         assert "0x" not in said
+
+
+@pytest.mark.parametrize(("classes", "step"), [(1, 1), (3, 1), (63, 1), (64, 2), (320, 10)])
+def test_the_logits_of_few_classes_are_all_kept(classes, step):
+    """And those of about 32 of many: the mean size of each."""
+    output = torch.arange(float(classes))[:, None] * torch.tensor([1.0, -3.0])
+    said = answers(output, torch.zeros(2, dtype=torch.int64))
+    assert said["logits"] == [2.0 * each for each in range(0, classes, step)]
+    assert "logits" not in answers(torch.zeros(2, dtype=torch.int64), torch.zeros(2, dtype=torch.int64))

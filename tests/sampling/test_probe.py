@@ -6,6 +6,7 @@ import torch
 from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
+from segcertify.sampling.probe import fingerprint
 
 
 class Counted:
@@ -172,3 +173,10 @@ def test_every_larger_batch_is_checked():
     model = Counted()
     sc.sample(model, image(), noise=NOISE, n=20, n0=3, batch_size=8, seed=0)
     assert model.sizes == [2, 2, 2, 3, 2, 1, 8, 2, 2, 2, 8, 4]
+
+
+@pytest.mark.parametrize(("size", "step"), [(1, 1), (7, 1), (1023, 1), (1024, 2), (5120, 10)])
+def test_a_fingerprint_is_spread_over_all_answers(size, step):
+    """All of few numbers, and about 512 of many."""
+    answers = torch.arange(float(size)).reshape(1, size)
+    assert fingerprint(answers) == tuple(range(0, size, step))

@@ -1,5 +1,6 @@
 """Smooth: counting, prefixes, interruption, memory, progress (points 2 and 4 of the sampling contract), probes."""
 
+import inspect
 import itertools
 import signal
 import subprocess
@@ -410,3 +411,26 @@ def test_bad_labels():
         sc.Smooth(stripes, NOISE, seed=0).agreement(image(), np.zeros(2, int))
     with pytest.raises(sc.InputError, match="n must be an integer not less than 1"):
         sc.Smooth(stripes, NOISE, seed=0).counts(image(), n=0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [sc.certify, sc.sample, sc.joint_class, sc.Smooth.certify, sc.Smooth.votes, sc.Smooth.predict, sc.Smooth.counts,
+     sc.Smooth.agreement],
+)  # fmt: skip
+def test_every_form_has_the_same_defaults(call):
+    """As documented: 100 draws after 10, tau 0.75, alpha 0.001, Holm's correction."""
+    usual = {
+        "n": 100,
+        "n0": 10,
+        "tau": 0.75,
+        "alpha": 0.001,
+        "correction": "holm",
+        "first": 0,
+        "checkpoint_every": 10.0,
+    }
+    parameters = inspect.signature(call).parameters
+    assert {name: parameters[name].default for name in usual if name in parameters} == {
+        name: value for name, value in usual.items() if name in parameters
+    }
+    assert "n" in parameters
