@@ -75,8 +75,12 @@ def require_finite(name: str, value: float) -> float:
     return number
 
 
-def require_integer(name: str, value: int, *, at_least: int = 1) -> int:
-    """``value`` as an int of at least ``at_least``; 100.0 and True are refused."""
+LARGEST, LARGEST_SEED = 2**63 - 1, 2**256 - 1
+"""The largest count that arrays have, and the largest seed."""
+
+
+def require_integer(name: str, value: int, *, at_least: int = 1, at_most: int = LARGEST) -> int:
+    """``value`` as an int within bounds; 100.0 and True are refused."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -84,5 +88,8 @@ def require_integer(name: str, value: int, *, at_least: int = 1) -> int:
     except TypeError:
         raise InputError(f"{name} must be an integer, but got {value!r}") from None
     if number < at_least:
-        raise InputError(f"{name} must be an integer not less than {at_least}, but got {value!r}")
+        raise InputError(f"{name} must be an integer not less than {at_least}, but got {value!r:.60}")
+    if number > at_most:
+        digits = f"an integer of {number.bit_length()} bits"
+        raise InputError(f"{name} must be an integer of at most {at_most.bit_length()} bits, but got {digits}")
     return number

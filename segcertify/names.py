@@ -51,7 +51,7 @@ def digest(text: str) -> str:
 
 
 _MARKDOWN = re.compile(
-    r"[\\`*<~|$]|\A\[|\](?=[(\[:])"  # code, emphasis, HTML, cells, mathematics, links
+    r"[\\`*<~|$]|\A\[(?=[ x]\])|\](?=[(\[:])"  # code, emphasis, HTML, cells, mathematics, links
     r"|(?<![^\W_])_|_(?![^\W_])"  # emphasis; an underscore inside a word is none
     r"|&(?=#?\w+;)|:(?=//)|@(?=\w)|(?<=www)\."  # entities, and addresses that become links by themselves
     r"|\A[-+#>](?=\s)|#\Z",  # what begins a block or ends a heading

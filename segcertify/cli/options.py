@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from segcertify import specs
-from segcertify.errors import InputError, require_integer, unknown
+from segcertify.errors import LARGEST_SEED, InputError, require_integer, unknown
 
 if TYPE_CHECKING:
     from segcertify.data import DataSet
@@ -38,7 +38,7 @@ def _option(flag: str, help: str, panel: str | None = None) -> Any:
 def seed_number(text: str) -> int:
     """A seed as ``--seed`` takes it, decimal or hexadecimal."""
     try:
-        return require_integer("seed", int(str(text), 0), at_least=0)
+        return require_integer("seed", int(str(text), 0), at_least=0, at_most=LARGEST_SEED)
     except ValueError:
         raise typer.BadParameter(f"a seed is a whole number from 0 on, such as 7 or 0x1f, but got {text}") from None
 

@@ -108,8 +108,8 @@ def markdown(card: Card, file: str) -> str:
         "recipe": _table(("setting", "value"), _settings(card.recipe)),
         "metrics": _table(("metric", "value"), metrics) if metrics else _NOT_MEASURED,
     }
-    texts = ("data", "licence", "objective", "date", "version")
-    return _MARKDOWN.format(**{name: _escaped(getattr(card, name)) for name in texts}, **values)
+    texts = {name: _escaped(getattr(card, name)) for name in ("data", "objective", "date", "version")}
+    return _MARKDOWN.format(**texts, licence=_lines(card.licence), **values)
 
 
 def _units(card: Card) -> str:
@@ -145,3 +145,9 @@ def _text(value: Any) -> str:
 def _escaped(text: str) -> str:
     """A card's text in one paragraph: it is whoever made the model that wrote it."""
     return names.markdown(" ".join(text.split()))
+
+
+def _lines(text: str) -> str:
+    """A card's text in the lines that it has, none of which is a heading, a rule or a list."""
+    lines = (names.markdown(line.strip()) for line in text.strip().splitlines())
+    return "\n".join(f"\\{line}" if line and not line.strip("-= ") else line for line in lines)

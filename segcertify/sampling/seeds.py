@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from segcertify.errors import require_integer
+from segcertify.errors import LARGEST_SEED, require_integer
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Seed:
     given: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", require_integer("seed", self.value, at_least=0))
+        object.__setattr__(self, "value", require_integer("seed", self.value, at_least=0, at_most=LARGEST_SEED))
 
 
 def as_seed(seed: int | Seed | None) -> Seed | None:
