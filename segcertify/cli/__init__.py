@@ -64,18 +64,31 @@ def main() -> None:
         except InputError as error:
             print_note("error", str(error), "bold red")
             sys.exit(2)
+        except (OSError, MemoryError) as error:  # what no reader or writer expected of the system
+            print_note("error", _refusal(error), "bold red")
+            sys.exit(1)
         except Stop as stop:
             if not stop.said:
                 print_note(f"stopped by {stop.signal}", "give the same command again")
             raise
 
 
-def _as_note(message: Warning | str, category: type[Warning], *where: Any) -> None:
+def _refusal(error: OSError | MemoryError) -> str:
+    """What the system refuses, in one line: a path too long, a disk that fails, more memory than there is."""
+    if isinstance(error, MemoryError):
+        return f"this takes more memory than there is ({str(error) or 'no more can be had'})"
+    return f"{'' if error.filename is None else f'{error.filename}: '}{error.strerror or error}"
+
+
+def _as_note(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None,
+    line: str | None = None,
+) -> None:  # fmt: skip
     """A warning for the user as a note, without the place in the code; those for programmers as always."""
     if issubclass(category, UserWarning):
         print_note("note", str(message))
     else:
-        sys.stderr.write(visible(warnings.formatwarning(message, category, *where[:2]).rstrip("\n")) + "\n")
+        sys.stderr.write(visible(warnings.formatwarning(message, category, filename, lineno, line).rstrip("\n")) + "\n")
 
 
 def _print_version(wanted: bool) -> None:

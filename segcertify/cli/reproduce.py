@@ -132,6 +132,8 @@ def _show(name: str, path: Path, rows: Sequence[str] | None, *, printer: Printer
     from segcertify.reproduce.paper_tables import paper_table
 
     table = paper_table(name).chosen([opt.setting_values("--rows", text) for text in rows or []])
+    if not path.is_file():
+        raise InputError(f"no file of results at {path}")
     try:
         result = beside_results(table, loads(path.read_text(encoding="utf-8")))
     except OSError as error:

@@ -138,3 +138,35 @@ def test_the_page_of_options_is_current():
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == page(), (
         "run: python tools/cli_table.py > docs/cli.md"
     )
+
+
+HOSTILE = "\x1b[31m[red]\u202e\udcff\n"
+
+
+@pytest.mark.parametrize("line", [[HOSTILE], ["plan", f"--{HOSTILE}"], ["plan", "--N", HOSTILE], ["show", HOSTILE]])
+def test_errors_show_the_command_line_without_its_control_characters(segcertify, line):
+    shown = segcertify(*line, code=2)
+    assert "rror" in shown.err
+    assert not {"\x1b", "\u202e", "\udcff"} & set(shown.text)
+
+
+def test_warnings_are_one_line_without_control_characters(segcertify, monkeypatch, capsys):
+    import warnings
+
+    formatted = warnings.formatwarning
+    monkeypatch.setattr(cli, "app", lambda: print(warnings.formatwarning(HOSTILE, UserWarning, "", 1)))
+    cli.main()
+    assert capsys.readouterr().out.strip() == "warning: \\x1b[31m[red]\\u202e\\udcff\\n"
+    assert warnings.formatwarning is formatted
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(OSError(36, "File name too long", "a/b"), "a/b: File name too long"), (MemoryError(), "memory")],
+)
+def test_what_the_system_refuses_is_one_line(segcertify, monkeypatch, error, words):
+    def fails():
+        raise error
+
+    monkeypatch.setattr(cli, "app", fails)
+    assert words in segcertify("plan", code=1).text
