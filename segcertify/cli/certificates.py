@@ -62,8 +62,9 @@ def stored_once(certificate: Certificate, file: Path) -> Certificate:
         certificate.save(file)
         return certificate
     there = _loaded(file)
-    made = {"date": there.date, "version": there.version, "command": there.command, "seed_given": there.seed_given}
-    now = replace(certificate, **made)
+    now = replace(
+        certificate, date=there.date, version=there.version, command=there.command, seed_given=there.seed_given
+    )
     if not np.array_equal(now.labels, there.labels) or _header(now) != _header(there):
         raise InputError(
             f"{file} holds another certificate, which is not overwritten: give another --out, or delete it"

@@ -52,13 +52,13 @@ def _attempt(tally: Tally, made: Bench, name: str, rng: random.Random) -> None:
         tally.add("raw" if last.raw else "lost", f"{story}: then exit {last.code}: {last.text[-300:]}")
     elif (found := made.difference(name, out)) is not None:
         tally.add(found[0], f"{story}: {found[1]}")
-    elif made.asked > _most(name, kills):
-        tally.add("lost", f"{story}: {made.asked} entries were asked for instead of {_most(name, 0)}")
+    elif made.asked > most(name, kills):
+        tally.add("lost", f"{story}: {made.asked} entries were asked for instead of {most(name, 0)}")
     else:
         tally.add(None)
 
 
-def _most(name: str, kills: int) -> float:
+def most(name: str, kills: int) -> float:
     """How many entries a run may ask for that was killed so often."""
     scenes = {"certify": 1, "evaluate": 3}.get(name, 0)
     return (scenes * (N0 + N + OVERHEAD) + kills * (OVERHEAD + N0 + BATCH)) if scenes else float("inf")
