@@ -170,7 +170,8 @@ class Checkpoint:
             if name == COUNTS:
                 content |= sparse.packed(name, (plane.cpu().numpy() for plane in array))
             else:
-                content[name] = archive.smallest_integers(array.cpu().numpy())
+                plain = array.cpu().numpy()
+                content[name] = plain if array.is_floating_point() else archive.smallest_integers(plain)
         archive.write(path, kind=_KIND, version=_VERSION, header=header, arrays=content)
         now = time.monotonic()
         self._due = now + max(self._every, (now - began) / _SHARE if self._every else 0.0)

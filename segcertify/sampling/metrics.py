@@ -99,7 +99,7 @@ def metric_values(
     draws.batch_size = state.batch_size  # resuming keeps the batch partition
     values, start = np.zeros((len(metrics), n)), state.done
     if "values" in state.arrays:
-        values = state.arrays["values"].cpu().numpy()
+        values = np.array(state.arrays["values"])
     with saved.watching(), progress_bar(n, "sampling", show=progress) as advance:
         advance(start)
         for stop, labels in draws.batches("agree", start, n, advance=advance):

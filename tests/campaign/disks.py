@@ -1,8 +1,8 @@
-"""Full and read-only disks, folders that cannot be used, and models that fail; then the same command on a sound machine.
+"""Full and read-only disks, folders that cannot be used, and models that fail; then the same command once all is well.
 
 A call that writes fails with each error, once or from then on, for every such call that a command makes; files reach a
-limit in the middle of a write; ``--out`` is what cannot be a folder; the model raises, gives NaN or exits. Each must end
-in words, and the command again must leave what an undisturbed run leaves.
+limit in the middle of a write; ``--out`` is what cannot be a folder; the model raises, gives NaN or exits. Each must
+end in words, and the command again must leave what an undisturbed run leaves.
 """
 
 import builtins
@@ -86,7 +86,16 @@ def _bad_folders(tally: Tally, made: Bench, name: str) -> None:
     made.reference(name)
     (made.folder / "file").write_text("")
     before = sorted(made.folder.iterdir())
-    for out in ("file", "file/below", "x" * 256, "y" * 5000, "photo.png/", "/proc/nothing", "/dev/null/x", "a\nb/" * 99):
+    for out in (
+        "file",
+        "file/below",
+        "x" * 256,
+        "y" * 5000,
+        "photo.png/",
+        "/proc/nothing",
+        "/dev/null/x",
+        "a\nb/" * 99,
+    ):
         ended = made.start(name, made.folder / "out", more=["--out", out]).wait()
         bad = _bad(ended) or (ended.code == 0 and out in ("file", "file/below"))
         tally.add("raw" if bad and name != "join" else ("raw" if _bad(ended) else None), f"{name} --out {out[:20]!r}")
@@ -108,7 +117,7 @@ def _failing_model(how: str, at: int) -> None:
 
 
 def _plant(call: str, number: int, error: int, stays: bool, out: Path) -> None:
-    """Let a call of this process fail, if it is about the folder ``out``, which all files descriptors are taken to be."""
+    """Let a call of this process fail, if it is about the folder ``out``, as all file descriptors are taken to be."""
     calls = 0
 
     def failing(real: Callable[..., Any], concerns: Callable[..., bool]) -> Callable[..., Any]:

@@ -75,8 +75,8 @@ COMMANDS = {
     "certify": ["certify", "photo.png", *OWN, *CLAIM],
     "evaluate": ["evaluate", "--data", "pets:pets", "--votes", *OWN, *CLAIM],
     "train": [
-        "train", "--data", "pets:pets", *OWN, "--iterations", "8", "--batch-size", "2", "--crop", "16", "16", "--log-every",
-        "2", "--save-every", "2", "--validate-every", "4", "--precision", "fp32", "--device", "cpu",
+        "train", "--data", "pets:pets", *OWN, "--iterations", "8", "--batch-size", "2", "--crop", "16", "16",
+        "--log-every", "2", "--save-every", "2", "--validate-every", "4", "--precision", "fp32", "--device", "cpu",
     ],
     "report": ["report", "finished", "--out", "OUT", "--quiet"],
     "join": ["join", "member.safetensors", "member.safetensors", "--out", "OUT/joined.safetensors", "--quiet"],
@@ -190,10 +190,8 @@ class Bench:
             code = 1
         finally:
             for stream in (sys.stdout, sys.stderr):
-                try:
+                with suppress(OSError):
                     stream.flush()
-                except OSError:
-                    pass
             if name not in self.seconds:
                 (self.folder / "modules").write_text("\n".join(sys.modules))
             os._exit(code)
