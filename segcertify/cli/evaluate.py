@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from segcertify.cli.report import print_report
 from segcertify.errors import InputError
 
 if TYPE_CHECKING:
+    from segcertify.data import DataSet, Scene
     from segcertify.evaluation import AttackSettings, Setting
     from segcertify.stats.correction import Procedure
 
@@ -48,6 +50,12 @@ def evaluate(
             rich_help_panel=opt.ATTACK,
         ),
     ] = None,
+    skip_broken: Annotated[
+        bool,
+        typer.Option(
+            "--skip-broken", help="Skip scenes that cannot be read; the report names them.", rich_help_panel=opt.INPUT
+        ),
+    ] = False,
     batch_size: opt.BatchSize = None,
     device: opt.Device = None,
     precision: opt.Precision = "fp32",
@@ -73,7 +81,7 @@ def evaluate(
     from segcertify.models import sigma_note, size_note
     from segcertify.stats.correction import procedures
 
-    printer, corrections = Printer(json, quiet), correction or ["holm"]
+    printer, corrections, out = Printer(json, quiet), correction or ["holm"], opt.folder(out)
     chosen = procedures(corrections, k=k, b=b)
     claims = opt.claims_of(setting, sigma=sigma, n=n, tau=tau)
     given = {"loss": loss, "radii": radius, "steps": steps, "restarts": restarts, "smoothed": smoothed_draws}
@@ -82,20 +90,28 @@ def evaluate(
     scenes, device = opt.chosen_scenes(data, every=every, limit=limit), opt.chosen_device(device)
     segmenter = opt.ready_model(model, device, trust_code=trust_code)
     scenes = opt.resized_scenes(scenes, segmenter, short_side=short_side, full_size=full_size)
-    if len(scenes):
-        for claim, each in product(claims, chosen):
-            printer.note(_idle_note(claim, each, alpha=alpha, N=scenes[0].target.size))
-    printer.note(size_note(segmenter, scenes[0].x.shape) if len(scenes) else None)
+    first = _first(scenes)
+    for claim, each in product(claims, chosen) if first else ():
+        printer.note(_idle_note(claim, each, alpha=alpha, N=first.target.size))
+    printer.note(size_note(segmenter, first.x.shape) if first else None)
     printer.note(sigma_note(segmenter, *(claim.sigma for claim in claims)))
     before = _finished(out)
     with resumable(lambda: _kept(out)):
         done = evaluate(
-            segmenter, scenes, out=opt.folder(out), settings=claims, noise=opt.noise_on(noise, scenes.domain.axis),
+            segmenter, scenes, out=out, settings=claims, noise=opt.noise_on(noise, scenes.domain.axis),
             corrections=corrections, k=k, b=b, n0=n0, alpha=alpha, seed=seed, batch_size=batch_size, device=device,
             name=model, precision=precision, attack=attacks, save_votes=votes, save_pictures=pictures,
-            progress=printer.progress,
+            skip_broken=skip_broken, progress=printer.progress,
         )  # fmt: skip
     print_report(out, printer, already=before == len(done.records))
+
+
+def _first(scenes: DataSet) -> Scene | None:
+    """The first scene that can be read, for notes; evaluate says which cannot."""
+    for index in range(len(scenes)):
+        with suppress(InputError):
+            return scenes[index]
+    return None
 
 
 def _kept(out: Path) -> str:

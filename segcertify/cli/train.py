@@ -27,6 +27,7 @@ from segcertify.cli.options import (
     Seed,
     Sigma,
     TrustCode,
+    folder,
     import_from_here,
     with_options,
 )
@@ -186,7 +187,7 @@ def train(
     from segcertify.training import Intervals, train
 
     first = os.environ.get("RANK", "0") == "0"  # of torchrun's processes, one prints
-    printer = Printer(json, quiet)
+    printer, out = Printer(json, quiet), folder(out)
     settings, model = _chosen(context, recipe_name, settings, model)
     recipe = recipe_of(settings)
     intervals = Intervals(log_every, save_every, validate_every)

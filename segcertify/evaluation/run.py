@@ -20,7 +20,14 @@ from segcertify.certification import certify_votes
 from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError, ModelError, require_integer, require_probability
 from segcertify.evaluation.attacked import AttackedScenes
-from segcertify.evaluation.scenes import labels_record, radius_record, scenes_digest
+from segcertify.evaluation.scenes import (
+    broken_scenes,
+    labels_record,
+    radius_record,
+    require_readable,
+    scenes_digest,
+    skipped_record,
+)
 from segcertify.models import card_of, with_precision
 from segcertify.noise import Noise, NoiseName, common_name, identified, largest_radius, parse, require_noise
 from segcertify.numerals import counted, exact
@@ -44,7 +51,7 @@ def evaluate(
     k: int | None = None, b: int | None = None, n0: int = 10, alpha: float = 0.001, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, name: str = "", precision: str = "fp32",
     attack: AttackSettings | None = None, save_votes: bool = False, save_pictures: bool = False,
-    progress: bool | None = None,
+    skip_broken: bool = False, progress: bool | None = None,
 ) -> Run:  # fmt: skip
     """Certify every scene of a data set under every setting. Returns the run, whose records lie in ``out``.
 
@@ -63,14 +70,20 @@ def evaluate(
     ``"fp16"`` (`segcertify.models.with_precision`). ``attack`` also attacks every scene,
     for upper bounds beside the certified lower ones. ``save_pictures`` keeps each
     certificate's picture in ``out/certified``; clouds also get an interactive page.
+
+    All scenes are read once before the work. One that cannot be read is refused then, or with ``skip_broken``
+    recorded as skipped, which the report says; a resumed run keeps to that.
     """
-    _require_fit(model, data)
     claims, chosen = distinct(settings), procedures(corrections, k=k, b=b)
     drawn: Callable[[float], Noise] = parse(noise) if isinstance(noise, str) else noise
     made = {setting.sigma: require_noise(drawn(setting.sigma)) for setting in claims}
     noises = {sigma: data.domain.noise(each) for sigma, each in made.items()}
     device, folder = working_device(device, model), RunFolder(out, data.ids)
     with locked(folder.path):
+        past = folder.past()
+        broken = broken_scenes(data, range(len(past.ids), len(data)), progress=progress)
+        readable = require_readable(data, past.skipped | broken, skip=skip_broken or not broken)
+        _require_fit(model, readable)
         chosen_seed = seed_of_run(seed, folder.seed)
         configuration = Configuration(
             model=name or type(model).__name__,
@@ -78,7 +91,7 @@ def evaluate(
             data=data.name,
             classes=data.classes,
             categories=dict(data.categories) if data.domain.metric == "shape_iou" else {},
-            scenes=scenes_digest(data),
+            scenes=scenes_digest(data, readable),
             settings=claims,
             corrections=tuple(correction.name for correction in chosen),
             n0=require_integer("n0", n0),
@@ -98,14 +111,15 @@ def evaluate(
             certified = [noises[claim.sigma].radius(claim.tau) for claim in claims]
             attack = attack.with_radii(certified, largest=largest_radius(threat))
             attacked = AttackedScenes(attack, threat, noises, len(data.classes), configuration.seed, batch_size, device)
-            attacked.check(model, data[0])
+            attacked.check(model, readable[0])
             configuration = replace(configuration, attack=attack)
-        if len(data) and not folder.claimed:  # a model that refuses the scenes leaves no folder
-            base_labels(for_category(model, data[0].category), torch.from_numpy(data[0].x).to(device))
+        if not folder.claimed:  # a model that refuses the scenes leaves no folder
+            base_labels(for_category(model, readable[0].category), torch.from_numpy(readable[0].x).to(device))
         folder.claim(configuration)
         _Evaluation(
-            model, data, configuration, folder, noises, attacked, batch_size, device, save_votes, save_pictures
-        ).run(progress)
+            model, data, configuration, folder, noises, attacked, batch_size, device, save_votes, save_pictures,
+            skip_broken, broken,
+        ).run(progress)  # fmt: skip
         return Run.load(out)
 
 
@@ -123,6 +137,8 @@ class _Evaluation:
     device: torch.device
     save_votes: bool
     save_pictures: bool
+    skip_broken: bool
+    broken: Mapping[str, str]
     smoothed: dict[tuple[str, float], Smooth] = field(default_factory=dict)
 
     def run(self, progress: bool | None) -> None:
@@ -137,11 +153,24 @@ class _Evaluation:
             advance(done * draws)
             self._delete_checkpoints(data.ids[:done])  # a kill may come between a scene's records and this
             for index in range(done, len(data)):
-                try:
-                    file.append(list(self._scene(data[index], advance)))
-                except ModelError as error:
-                    raise ModelError(f"scene {data.ids[index]!r}, after {counted(index, 'scene')}: {error}") from error
+                file.append(self._records(index, advance))
                 self._delete_checkpoints([data.ids[index]])
+
+    def _records(self, index: int, advance: Advance) -> list[Record]:
+        """All records of one scene, or the one that says why it was skipped."""
+        name = self.data.ids[index]
+        try:
+            scene = None if name in self.broken else self.data[index]
+        except InputError as error:  # it could be read before
+            if not self.skip_broken:
+                raise InputError(f"{error} (after {counted(index, 'scene')}, whose records are kept)") from None
+            return [skipped_record(name, str(error))]
+        if scene is None:
+            return [skipped_record(name, self.broken[name])]
+        try:
+            return list(self._scene(scene, advance))
+        except ModelError as error:
+            raise ModelError(f"scene {name!r}, after {counted(index, 'scene')}: {error}") from error
 
     def _scene(self, scene: Scene, advance: Advance) -> Iterator[Record]:
         """All records of one scene."""

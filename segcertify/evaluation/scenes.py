@@ -1,6 +1,8 @@
 """The scenes of a run: a digest of them, and the records of one."""
 
 import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,19 +10,55 @@ import numpy as np
 from segcertify import metrics
 from segcertify.arrays import IntArray
 from segcertify.data import DataSet, Scene
+from segcertify.errors import InputError
+from segcertify.numerals import counted
+from segcertify.progress import progress_bar
 from segcertify.records import Kind, Record
 from segcertify.records.run_folder import text_digest
 from segcertify.votes import Votes
 
 
-def scenes_digest(data: DataSet) -> str:
-    """A short digest of the scenes' ids and of the first scene: other sizes or labels are other data."""
+def scenes_digest(data: DataSet, readable: DataSet) -> str:
+    """A short digest of the scenes' ids and of the first that can be read: other sizes or labels are other data."""
     words = list(data.ids)
-    for scene in data.limit(1):
+    for scene in readable.limit(1):
         arrays = (scene.x, scene.target, scene.valid)
         words += [hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest() for array in arrays]
         words.append(str(scene.x.shape))
     return text_digest("\n".join(words))
+
+
+def broken_scenes(data: DataSet, indices: Iterable[int], *, progress: bool | None) -> dict[str, str]:
+    """The scenes that cannot be read, and why: each is read once, which is quick beside certifying it."""
+    wanted, broken = list(indices), dict[str, str]()
+    with progress_bar(len(wanted), "reading all scenes once", show=progress) as advance:
+        for index in wanted:
+            try:
+                data[index]
+            except InputError as error:
+                broken[data.ids[index]] = str(error)
+            advance(1)
+    return broken
+
+
+def require_readable(data: DataSet, broken: Mapping[str, str], *, skip: bool) -> DataSet:
+    """The scenes that can be read. Raises `InputError` if some cannot, unless they are to be skipped, or if all."""
+    if broken and not skip:
+        name, reason = next(iter(broken.items()))
+        more = f", and {counted(len(broken) - 1, 'scene')} more" if len(broken) > 1 else ""
+        raise InputError(
+            f"{data.name}, scene {name!r}: {reason}{more}. Mend the files, or skip such scenes (--skip-broken), which "
+            "the report then names"
+        )
+    items = tuple(item for item in data.items if item.id not in broken)
+    if not items:
+        raise InputError(f"no scene of {data.name} can be read: {next(iter(broken.values()))}")
+    return data if not broken else replace(data, items=items)
+
+
+def skipped_record(scene_id: str, reason: str) -> Record:
+    """The record of a scene that could not be read."""
+    return Record(scene_id, "skipped", components=0, valid=0, reason=reason)
 
 
 def labels_record(scene: Scene, kind: Kind, labels: IntArray, *, classes: int, **fields: Any) -> Record:

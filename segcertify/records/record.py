@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 from segcertify.errors import InputError
 from segcertify.storage import atomic
 
-Kind = Literal["base", "attacked", "certified", "radius"]
+Kind = Literal["base", "attacked", "certified", "radius", "skipped"]
 Key = TypeVar("Key")
 
 
@@ -26,6 +26,7 @@ Key = TypeVar("Key")
 class Record:
     """One scene under one setting.
 
+    A scene that could not be read has one record, of kind "skipped", with the ``reason``. Of all others
     ``kind`` is "base" (the model without noise, one pass), "attacked" (the same
     at the worst input that was found within ``radius``; with a sigma, of the smoothed
     model, from n draws), "certified" (labels at one tau and correction) or
@@ -54,6 +55,7 @@ class Record:
     sampling_seconds: float = 0.0
     testing_seconds: float = 0.0
     input_radius: float | None = None
+    reason: str | None = None
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -89,11 +91,11 @@ class RecordFile:
     @property
     def ids(self) -> list[str]:
         """The scenes that are done."""
-        return [record.id for record in self.records[:: self._per_scene]]
+        return list(dict.fromkeys(record.id for record in self.records))
 
     def append(self, records: Sequence[Record]) -> None:
         """Add one scene's records, flushed to the disk before this returns."""
-        if len(records) != self._per_scene:
+        if len(records) != (1 if any(record.kind == "skipped" for record in records) else self._per_scene):
             raise InputError(f"a scene has {self._per_scene} records, but got {len(records)}")
         before, text = self._digest, "".join(self._lines(records))
         try:
@@ -122,14 +124,15 @@ def read_records(path: str | os.PathLike[str], *, per_scene: int | None = None, 
         raise InputError(f"no records at {path}: run segcertify evaluate first")
     *lines, rest = path.read_bytes().split(b"\n")
     records: list[Record] = []
+    read: list[Record] = []  # those of scenes that were not skipped
     seen: dict[tuple[Any, ...], int] = {}
     digest = ""
     for number, line in enumerate(lines, start=1):
         try:
             record, found = _parsed(line)
-            if per_scene is None and records and record.id != records[0].id:
-                per_scene = len(records)
-            _require_place(record, records, seen, per_scene)
+            if per_scene is None and read and record.id != read[0].id:
+                per_scene = len(read)
+            _require_place(record, read, seen, per_scene)
             digest, digests = record.digest(digest), digests or found is not None
             if digests and found is None:
                 raise InputError("has no digest: it was changed after it was written")
@@ -138,11 +141,11 @@ def read_records(path: str | os.PathLike[str], *, per_scene: int | None = None, 
         except InputError as error:
             raise InputError(f"{path}, line {number}, {error}. {_CURE}") from None
         records.append(record)
+        read += [record] * (record.kind != "skipped")
         seen[record.key] = number
     if not _is_cut(rest):
         raise InputError(f"{path}, line {len(lines) + 1}, has no end: it was changed after it was written. {_CURE}")
-    per_scene = per_scene or len(records) or 1
-    return records[: len(records) // per_scene * per_scene]
+    return records[: len(records) - len(read) % (per_scene or len(read) or 1)]
 
 
 _CURE = "Delete this line and all after it, which segcertify evaluate makes again, or restore the file from a copy"
@@ -171,7 +174,7 @@ def _require_place(
     if (done := len(before) % per_scene) and record.id != before[-1].id:
         scenes = f"is of scene {record.id!r}, but {before[-1].id!r} has {done} of its {per_scene} records"
         raise InputError(f"{scenes}: a line before it was taken out")
-    if len(before) >= per_scene and (before[0].id, *record.key[1:]) not in seen:
+    if record.kind != "skipped" and len(before) >= per_scene and (before[0].id, *record.key[1:]) not in seen:
         raise InputError(f"is a record that other scenes do not have (scene {record.id!r}, {record.kind})")
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from segcertify.errors import InputError
 from segcertify.names import file_names
@@ -33,6 +33,13 @@ OLD_NOISES = {f"{axis}-rotation": f"rotation:{axis}" for axis in "xyz"}
 class _Expected(TypedDict):
     per_scene: int
     digests: bool
+
+
+class Past(NamedTuple):
+    """The scenes that are done, and those of them that were skipped, with the reasons."""
+
+    ids: tuple[str, ...]
+    skipped: dict[str, str]
 
 
 class RunFolder:
@@ -101,6 +108,12 @@ class RunFolder:
     def records(self) -> list[Record]:
         """The records of all finished scenes."""
         return read_records(self._records, **self._expected())
+
+    def past(self) -> Past:
+        """What is recorded by now of the scenes; nothing where no evaluation has begun."""
+        records = self.records() if self.claimed and self._records.is_file() else []
+        skipped = {record.id: record.reason or "" for record in records if record.kind == "skipped"}
+        return Past(tuple(dict.fromkeys(record.id for record in records)), skipped)
 
     def record_file(self) -> RecordFile:
         """The file to which each scene's records are appended."""

@@ -16,6 +16,7 @@ def write_report(run: Run, folder: str | os.PathLike[str]) -> list[Path]:
         "classes": run.class_table(),
         "categories": run.category_table(),
         "attacked": run.attacked_table(),
+        "skipped": run.skipped_table(),
     }
     files = [file for name, table in tables.items() if table is not None for file in table.save(folder, name)]
     figures = {"radius": radius_figure(run.curves(), run.rows, title=run.title)} if run.curves() else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -89,7 +89,17 @@ class Run:
 
     def table(self) -> Table:
         """All settings."""
-        return results_table(self.rows, title=self.title)
+        found = results_table(self.rows, title=self.title)
+        if (skipped := self.skipped_table()) is None:
+            return found
+        names = ", ".join(name for name, _ in skipped.rows[:3]) + (", ..." if skipped.rows[3:] else "")
+        said = f"{counted(len(skipped.rows), 'scene')} could not be read and was skipped, in no row: {names}."
+        return replace(found, notes=(said.replace(" was ", " were ") if skipped.rows[1:] else said, *found.notes))
+
+    def skipped_table(self) -> Table | None:
+        """The scenes that could not be read; None if all could."""
+        rows = tuple((record.id, record.reason or "") for record in self.records if record.kind == "skipped")
+        return Table(f"Skipped scenes: {self.title}", ("scene", "reason"), rows) if rows else None
 
     def class_table(self) -> Table:
         """All classes."""

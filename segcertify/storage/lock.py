@@ -34,7 +34,10 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
     Removes what dead processes left half written there, and at the end the folders that it made, if they stayed empty.
     """
     path = Path(folder) / LOCK
-    new = [each for each in path.parents if not each.exists()]
+    try:
+        new = [each for each in path.parents if not each.exists()]
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
     file = _held(require_writable(path))
     try:
         remove_stale(path.parent)

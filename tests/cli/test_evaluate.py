@@ -236,3 +236,37 @@ def test_a_resumed_run_takes_the_recorded_seed(evaluate, folder):
     first, again = (evaluated.without_times(folder / name / "records.jsonl") for name in ("run", "again"))
     assert again == first
     assert json.loads((folder / "again" / "config.json").read_text())["seed_given"]
+
+
+def test_a_broken_image_is_refused_before_the_work_or_skipped_and_reported(evaluate, folder, segcertify):
+    """Also if it is the first. A resumed run sees the same skips, whatever became of the file."""
+    trees.pets(folder / "pets", count=5)
+    for name in ("00", "03"):
+        image = folder / "pets" / "images" / f"Abyssinian_{name}.jpg"
+        image.write_bytes(image.read_bytes()[:300])
+    refused = evaluate(*ONE, code=2).text
+    assert "scene 'Abyssinian_00':" in refused
+    assert "Abyssinian_00.jpg cannot be read" in refused
+    assert "and 1 scene more. Mend the files, or skip such scenes (--skip-broken)" in refused
+    assert not (folder / "run").exists()
+    shown = evaluate(*ONE, "--skip-broken", "--json").json
+    assert [row["scene"] for row in shown["skipped"]] == ["Abyssinian_00", "Abyssinian_03"]
+    assert "Abyssinian_00.jpg cannot be read" in shown["skipped"][0]["reason"]
+    table = (folder / "run" / "report" / "results.md").read_text()
+    assert (
+        "- 2 scenes could not be read and were skipped, in no row: Abyssinian_00, Abyssinian_03.\n- 3 scenes." in table
+    )
+    rows = list(csv.DictReader((folder / "run" / "report" / "skipped.csv").read_text().splitlines()))
+    assert [row["scene"] for row in rows] == ["Abyssinian_00", "Abyssinian_03"]
+    lines = (folder / "run" / "records.jsonl").read_text().splitlines(keepends=True)
+    assert [json.loads(line)["kind"] for line in lines].count("skipped") == 2
+    for kept in (lines[:1], lines[:4], lines[:6], lines):  # cut after the skip, after a scene, in a scene, not at all
+        (folder / "run" / "records.jsonl").write_text("".join(kept))
+        evaluate(*ONE, "--skip-broken")
+        again = [json.loads(line) for line in (folder / "run" / "records.jsonl").read_text().splitlines()]
+        assert [(line["id"], line["kind"]) for line in again] == [
+            (json.loads(line)["id"], json.loads(line)["kind"]) for line in lines
+        ]
+    with (folder / "run" / "records.jsonl").open("w") as file:
+        file.writelines(lines[1:])
+    assert "records.jsonl, line 1" in segcertify("report", "run", code=2).text  # a skip that was taken out

@@ -156,5 +156,6 @@ def test_where_nothing_can_be_locked_a_warning_says_so(tmp_path, monkeypatch):
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot write"), locked(tmp_path / "file" / "run"):
-        pass
+    for path in (tmp_path / "file" / "run", tmp_path / ("a" * 256)):
+        with pytest.raises(InputError, match="cannot write"), locked(path):
+            pass
