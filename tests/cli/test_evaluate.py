@@ -212,6 +212,31 @@ def test_killed_three_times_gives_the_same_records(pets, tmp_path):
     assert {file.suffix for file in (tmp_path / "whole" / "report").iterdir()} == {".md", ".tex", ".csv", ".png"}
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_says_what_is_kept(pets, tmp_path, number):
+    """A real process, in its second scene: the exit code is the shell's, and nothing is a traceback."""
+    command = [*command_of(pets, tmp_path), "--out", "run"]
+    path = tmp_path / "run" / "records.jsonl"
+    with subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"SLOW": "1"}, stderr=subprocess.PIPE) as process:
+        while not (path.exists() and path.read_text()) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(number)
+        shown = " ".join(process.stderr.read().decode().split())
+    assert process.returncode == 128 + number
+    assert f"stopped by {number.name}: the records of 1 scene are kept in run" in shown
+    assert "The same command goes on from there" in shown
+    assert "Traceback" not in shown
+
+
+def test_a_signal_while_modules_load_is_one_line():
+    code = "import os, signal, sys\n"
+    code += "class Slow:\n    def find_spec(self, name, *_):\n"
+    code += "        if name == 'typer': os.kill(os.getpid(), signal.SIGTERM)\n"
+    code += "sys.meta_path.insert(0, Slow())\nfrom segcertify.__main__ import main\nmain()\n"
+    ended = subprocess.run([sys.executable, "-c", code, "plan"], capture_output=True, text=True)  # noqa: PLW1510
+    assert (ended.returncode, ended.stderr) == (143, "stopped by SIGTERM: give the same command again\n")
+
+
 def test_images_are_resized(evaluate, segcertify, folder):
     rows = evaluate(*ONE, "--short-side", 6, "--votes", "--json").json["results"]
     assert len(rows) == 2

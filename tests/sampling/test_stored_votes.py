@@ -61,9 +61,8 @@ def test_votes_of_another_question_are_refused_and_stay(tmp_path):
     sc.certify(**arguments)
     content, half = path.read_bytes(), np.arange(192).reshape(12, 16) < 96
     others = {
-        r"their n was 60, now it is 61": {"n": 61}, "different n0: 10 and 11": {"n0": 11},
-        "different noise": {"sigma": 0.24},
-        "different input_id": {"input_id": "b"}, "different masks": {"mask": half},
+        "their n was 60, now it is 61": {"n": 61}, "different n0: 10 and 11": {"n0": 11},
+        "different noise": {"sigma": 0.24}, "different input_id": {"input_id": "b"}, "different masks": {"mask": half},
         "different input_digest": {"x": image(1)}, "of different models": {"model": Conv(classes=6).eval()},
         "their seed was .*, now it is 3": {"seed": 3}, "their pre-processing was": {"preprocessing": {"a": 2}},
         "their pre-processing was .*, now it is None": {"preprocessing": None},
