@@ -1,8 +1,8 @@
 """Full and read-only disks, folders that cannot be used, and models that fail; then the same command without a fault.
 
 A call that writes fails with one of several errors, once or from then on; files reach a limit in the middle of a write;
-``--out`` is what cannot be a folder; the model raises, gives NaN or exits. Each must end in words, and the command again
-must leave what an undisturbed run leaves.
+``--out`` is what cannot be a folder; the model raises, gives NaN or exits. Each must end in words, and the command
+again must leave what an undisturbed run leaves.
 """
 
 import builtins
@@ -25,7 +25,7 @@ from tests.campaign.runs import Bench, Ended, bench
 CALLS = ("fsync", "replace", "open", "mkdir", "create")
 ERRORS = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EDQUOT)
 NAMES = ("certify", "evaluate", "train", "report", "join")
-UNUSABLE = ("file", "file/below", "x" * 256, "y" * 5000, "photo.png/", "/proc/nothing", "/dev/null/x", "a\nb/" * 99)
+UNUSABLE = ("file", "file/below", "x" * 256, "y" * 5000, "file/", "/proc/nothing", "/dev/null/x", "a\nb/" * 99)
 MODELS = ("raise", "nan", "exit", "memory")
 
 
