@@ -54,7 +54,7 @@ _MARKDOWN = re.compile(
     r"[\\`*<~|$]|\A\[(?=[ x]\])|\](?=[(\[:])"  # code, emphasis, HTML, cells, mathematics, links
     r"|(?<![^\W_])_|_(?![^\W_])"  # emphasis; an underscore inside a word is none
     r"|&(?=#?\w+;)|:(?=//)|@(?=\w)|(?<=www)\."  # entities, and addresses that become links by themselves
-    r"|\A[-+#>](?=\s)|#\Z",  # what begins a block or ends a heading
+    r"|\A>|\A[-+#](?=\s)|#\Z",  # what begins a block or ends a heading
     re.IGNORECASE,
 )
 

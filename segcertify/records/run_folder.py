@@ -150,7 +150,11 @@ class RunFolder:
 
 def text_digest(text: str) -> str:
     """A short digest of a text; of file names too, in whatever encoding."""
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    try:
+        content = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a character that no file's name has
+        content = text.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _digest(found: Mapping[str, Any]) -> str:

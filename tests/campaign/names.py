@@ -176,7 +176,7 @@ def in_latex(name: str) -> str | None:
     lines = _table(name).latex().splitlines()
     if len(lines) != 12:
         return f"{len(lines)} lines"
-    cell = lines[7].strip().removesuffix(r" & 0.5 \\")
+    cell = lines[7].strip().removesuffix(r"& 0.5 \\").strip()
     known = (
         r"\\textbackslash\{\}",
         r"\\textasciitilde\{\}",
@@ -190,7 +190,7 @@ def in_latex(name: str) -> str | None:
         r"\A\{[\[*]\}",
     )
     left = re.sub("|".join(known), "", cell)
-    if re.search(r"[\\&%$#_{}~^]|--|\A[\[*]", left):
+    if re.search(r"[\\&%$#_{}~^]", left) or re.search(r"--|\A[\[*]", cell):
         return f"markup is left: {cell[:80]!a}"
     return acts_on_a_terminal(cell)
 
@@ -307,7 +307,12 @@ def in_files(names: list[str]) -> Iterator[tuple[str | None, str]]:
 
     setting = Setting(0.30000000000000004, 12345678, 0.9999999999999999)
     with tempfile.TemporaryDirectory() as folder:
-        run = RunFolder(Path(folder) / "run", names)
+        try:
+            run = RunFolder(Path(folder) / "run", names)
+        except UnicodeEncodeError as error:
+            yield "raw", f"in_files: {error!r}"
+            names = [name for name in names if not re.search("[\ud800-\udfff]", name)]
+            run = RunFolder(Path(folder) / "run", names)
         seen: dict[str, str] = {}
         for name in names:
             paths = [
