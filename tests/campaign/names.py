@@ -326,7 +326,8 @@ def in_files(names: list[str]) -> Iterator[tuple[str | None, str]]:
                 if seen.setdefault(key, name) != name:
                     kind, example = "doubled", f"in_files {name[:60]!a} and {seen[key][:60]!a} share {path.name[:80]!a}"
                 elif ".." in path.relative_to(folder).parts or path.name.startswith((".", "-")):
-                    kind, example = "ran", f"in_files {name[:60]!a}: {path.name[:80]!a}"
+                    kind = "ran" if ".." in path.relative_to(folder).parts else "silent"  # hidden, or like an option
+                    example = f"in_files {name[:60]!a}: {path.name[:80]!a}"
                 else:
                     try:
                         path.parent.mkdir(parents=True, exist_ok=True)
