@@ -12,8 +12,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 def test_no_command_line_ends_in_a_traceback():
     tally = Tally("commands")
-    commands.run(tally, count=40, seed=5)
-    assert tally.tried == 40
+    commands.run(tally, count=20, seed=5)
+    assert tally.tried == 20
     assert not tally.found, tally.examples
 
 
@@ -47,7 +47,7 @@ def test_exploits_do_nothing():
     chosen = {"a hub folder with code", "a pickle as hrnet", "links in place of outputs", "an input called ...png"}
     wanted = [each for each in exploits.attempts() if each[0] in chosen]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exploits, "attempts", lambda: wanted[::2])
+        patch.setattr(exploits, "attempts", lambda: wanted[::3])
         exploits.run(tally)
-    assert tally.tried == len(wanted[::2]) > 5
+    assert tally.tried == len(wanted[::3]) > 3
     assert not tally.found, tally.examples
