@@ -116,7 +116,10 @@ def _units(card: Card) -> str:
     """What a radius is about: the input after the pre-processing that `segcertify.data` does."""
     if card.of_clouds:
         return in_words(of_cloud())
-    return f"{in_words(of_image())} An image that is resized is certified as it is afterwards."
+    return (
+        f"{in_words(of_image())} Commands resize image files to the size where the model does best, if that is known. "
+        "The resize is part of the certified function, and certificates state the radius in the file's own pixels too."
+    )
 
 
 def _settings(values: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
