@@ -374,3 +374,11 @@ def test_a_budget_below_what_is_certified_claims_something():
         certificate = certify_votes(votes, tau=0.75, alpha=0.001, correction="k-fwer", k=2)
         assert certificate.certified == certified
         assert "nothing is claimed" not in certificate.claim
+
+
+def test_a_certificate_made_elsewhere_allows_no_errors_by_default():
+    made = Certificate(
+        np.array([1, ABSTAIN]), radius=0.1, norm="l2", tau=0.75, alpha=0.001, correction="holm", guarantee="fwer",
+        n=100, n0=10, noise=Gaussian(0.25), N=2,
+    )  # fmt: skip
+    assert (made.k, made.seed, made.seed_given, made.certified) == (1, None, True, 1)

@@ -199,3 +199,19 @@ def test_a_checkpoint_of_a_noise_that_is_merely_called_gaussian_is_refused(tmp_p
     sc.sample(stripes, image(), **settings | {"noise": Gaussian(NOISE.sigma)})
     with pytest.raises(sc.InputError, match=r"its noise is '.*\.Gaussian\(sigma="):
         sc.sample(stripes, image(), **settings)
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(100.0, 0.0), (0.01, 0.0), (1.0, -20.0), (1.0, 20.0)])
+def test_rounding_is_a_share_of_the_range_of_the_logits(tmp_path, scale, offset):
+    """Whatever the logits are scaled by, and whatever all of them have in common."""
+    path, x = tmp_path / "resume.safetensors", image(shape=(3, 32, 32))
+    rounding = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 32, 32))).float()
+
+    def logits(error):
+        return lambda batch: (torch.stack([batch[:, 0], batch[:, 0].flip(-1)], 1) + error * rounding) * scale + offset
+
+    settings = SETTINGS | {"n": 8, "n0": 4}
+    first = sc.sample(logits(0.0), x, **settings, checkpoint=path)
+    assert same(sc.sample(logits(3e-4), x, **settings, checkpoint=path), first)
+    with pytest.raises(sc.InputError, match="was written with another model"):
+        sc.sample(logits(0.03), x, **settings, checkpoint=path)

@@ -355,3 +355,16 @@ def test_two_entries_are_compared_with_what_noise_changes_between_them():
         again[0, 0, 3, 3] += change
         second = Answers(first.batch, again, first.labels)
         assert changes(first, torch.zeros(2, 8, 8), second.at).logits_of_one == found
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+def test_small_logits_hide_no_change(scale):
+    """Half of every entry's noise is the batch's: what changed is the same share, whatever the logits are scaled by."""
+    rng = torch.Generator().manual_seed(0)
+    output = torch.randn(6, 3, 5, 5, generator=rng, dtype=torch.float64)
+    batch = torch.rand(6, 3, 5, 5, generator=rng)
+    first = Answers.of(scale * output, batch)
+    again = Answers.of(scale * (output + output.roll(1, 0)) / 2, batch)
+    changed = changes(first, torch.zeros(3, 5, 5), again.at)
+    assert changed.logits == pytest.approx(0.5, abs=0.05)
+    assert changed.found

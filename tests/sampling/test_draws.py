@@ -11,7 +11,7 @@ from torch import nn
 
 import segcertify as sc
 from segcertify.errors import InputError
-from segcertify.sampling.segmenter import for_category, upsampled
+from segcertify.sampling.segmenter import for_category, require_ready, upsampled
 from segcertify.sampling.streams import DrawStream
 
 
@@ -339,3 +339,17 @@ def test_a_model_with_the_method_of_version_1_is_refused():
     for_category(Old(), "")  # of an image nothing is to be told: a method of that name may be another
     model = lambda batch: batch  # noqa: E731
     assert for_category(model, "Chair") is model
+
+
+@pytest.mark.parametrize("size", [7, 8])
+def test_logits_that_are_hardly_coarser_are_no_classes_last(size):
+    """As many classes as the image has rows but one: a network without padding loses a row."""
+    assert upsampled(torch.rand(1, 7, 7, size), torch.rand(1, 3, 8, 8)).shape == (1, 7, 8, 8)
+
+
+def test_a_network_on_another_device_of_the_same_kind_is_refused():
+    """As a network on the first GPU, if sampling is on the second: here on devices that hold no numbers."""
+    network = nn.Linear(1, 1, device="meta").eval()
+    require_ready(network, torch.device("meta"))
+    with pytest.raises(sc.InputError, match="parameter weight is on meta, but sampling is on meta:1"):
+        require_ready(network, torch.device("meta:1"))

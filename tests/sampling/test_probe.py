@@ -6,7 +6,8 @@ import torch
 from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
-from segcertify.sampling.probe import fingerprint
+from segcertify.sampling.probe import fingerprint, probe
+from segcertify.sampling.streams import DrawStream
 
 
 class Counted:
@@ -180,3 +181,16 @@ def test_a_fingerprint_is_spread_over_all_answers(size, step):
     """All of few numbers, and about 512 of many."""
     answers = torch.arange(float(size)).reshape(1, size)
     assert fingerprint(answers) == tuple(range(0, size, step))
+
+
+def test_the_input_of_the_probe_is_known():
+    """Files keep answers to it: were it another one, votes of earlier runs would be taken for those of other models."""
+    batches = []
+
+    def model(batch):
+        batches.append(batch.clone())
+        return stripes(batch)
+
+    probe(model, sc.Gaussian(1e-9), torch.zeros(2, 3, 4), None)
+    expected = DrawStream(0, "probe", "probe", 0).uniform_(torch.empty(2, 3, 4))
+    assert torch.allclose(batches[0], expected.expand(2, -1, -1, -1), atol=1e-6)

@@ -434,3 +434,8 @@ def test_every_form_has_the_same_defaults(call):
         name: value for name, value in usual.items() if name in parameters
     }
     assert "n" in parameters
+
+
+def test_progress_counts_all_draws(capfd):
+    sc.sample(stripes, image(), noise=NOISE, n=20, n0=4, progress=True, seed=0)
+    assert "24/24" in capfd.readouterr().err

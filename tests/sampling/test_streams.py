@@ -63,3 +63,13 @@ def test_every_part_of_the_address_counts():
     ]
     streams = [DrawStream(*address) for address in addresses]
     assert len({stream.model_seed for stream in streams}) == len({str(numbers(stream)) for stream in streams}) == 5
+
+
+@pytest.mark.parametrize("fill", ["normal_", "exponential_", "uniform_"])
+def test_tensors_of_any_layout_get_the_same_numbers(fill):
+    plain, turned = torch.zeros(4, 6), torch.zeros(6, 4).T
+    for out in (plain, turned):
+        assert getattr(DrawStream(*ADDRESS), fill)(out) is out
+    assert not turned.is_contiguous()
+    assert torch.equal(plain, turned)
+    assert plain.unique().numel() == 24
