@@ -1,6 +1,6 @@
 """Plant small defects in the code that certificates rest on, and see that the tests fail.
 
-    python tools/mutation.py --count 320 --out results/mutation
+    python -m tools.mutation --count 320 --out results/mutation
 
 What a mutant is, `tools/mutants.py` says. It is killed if a test fails, or takes ten times longer than without it.
 A first run of the tests finds which of them reach each statement, so that a mutant meets only those, first the ones of
@@ -18,29 +18,36 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mutants import ROOT, Mutant, file_of, forget_results, mutants, plant, target_files, watch
+
+from tools.mutants import ROOT, Mutant, file_of, forget_results, mutants, plant, target_files, watch
 
 TESTS = (
     "tests/stats", "tests/noise", "tests/test_votes.py", "tests/test_certification.py", "tests/test_claims.py",
-    "tests/sampling", "tests/metrics", "tests/theorems", "tests/golden", "tests/audit",
+    "tests/sampling", "tests/metrics", "tests/data/sets/test_shapenet.py", "tests/theorems", "tests/golden",
+    "tests/audit",
 )  # fmt: skip
 STORE = "mutants.jsonl"
 SECONDS = 45
 """The tests of a mutant take that long at most without it."""
 MEMORY = 8 * 2**30
 """Bytes that a mutant may take, so that one that asks for all of them harms itself alone."""
-OPTIONS = (
-    "-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts=--import-mode=importlib",
-    "-o", "tmp_path_retention_policy=none",
-)  # fmt: skip
 Tests = dict[str, dict[str, Any]]
+
+
+def run_pytest(tests: Sequence[str], plugin: object, scratch: Path) -> int:
+    """The exit status of pytest; tests write to ``scratch``, which no other run of pytest clears away."""
+    options = (
+        "-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts=--import-mode=importlib",
+        "-o", "tmp_path_retention_policy=none", f"--basetemp={scratch}",
+    )  # fmt: skip
+    return int(pytest.main([*options, *tests], plugins=[plugin]))
 
 
 def forked(work: Callable[[], int], log: Path) -> int:
@@ -96,7 +103,7 @@ class Impatient:
             os._exit(1)
 
 
-def test_files() -> list[Path]:
+def files_of_tests() -> list[Path]:
     """The files with the tests that mutants meet."""
     found = (sorted(Path(test).glob("**/test_*.py")) or [Path(test)] for test in TESTS)
     return [path for paths in found for path in paths]
@@ -107,15 +114,15 @@ def known_tests(work: Path) -> Tests:
     store = work / "reached.json"
     known = json.loads(store.read_text()) if store.is_file() else {}
     code = b"".join(path.read_bytes() for path in target_files())
-    digests = {str(path): hashlib.sha256(code + path.read_bytes()).hexdigest() for path in test_files()}
+    digests = {str(path): hashlib.sha256(code + path.read_bytes()).hexdigest() for path in files_of_tests()}
     changed = [path for path, digest in digests.items() if known.get(path, {}).get("digest") != digest]
     plugin = Reached()
 
     def trace() -> int:
         watch(plugin.lines)
-        status = pytest.main([*OPTIONS, *changed], plugins=[plugin])
+        status = run_pytest(changed, plugin, work / "tmp")
         (work / "new.json").write_text(json.dumps(plugin.tests))
-        return int(status)
+        return status
 
     if changed:
         print(f"finding what the tests of {len(changed)} files reach", flush=True)
@@ -129,14 +136,18 @@ def known_tests(work: Path) -> Tests:
     return {test: each for path in digests for test, each in known[path]["tests"].items()}
 
 
-def tests_of(mutant: Mutant, tests: Tests) -> list[str]:
-    """The tests that reach the mutant's statement (of what runs at import: any in its module), the quickest first."""
-    path, where = file_of(mutant.module).relative_to(ROOT), mutant.where
-    reached = (
-        (lambda line: line == f"{path}:{where.line}") if where.runs_in else (lambda line: line.startswith(f"{path}:"))
-    )
-    known = [test for test, each in tests.items() if any(map(reached, each["lines"]))]
-    own = f"/test_{mutant.module.rpartition('.')[2]}.py::"
+def chosen_tests(mutant: Mutant, tests: Tests) -> list[str]:
+    """The tests that reach the mutant's statement, the quickest first, those of the module's own file before others.
+
+    What runs at import has no test of its own: all meet it that reach its module, or are in the file of its name.
+    """
+    path, line = file_of(mutant.module).relative_to(ROOT), mutant.where.line
+    own = f"/test_{path.stem}.py::"
+    if mutant.where.runs_in:
+        known = [test for test, each in tests.items() if f"{path}:{line}" in each["lines"]]
+    else:
+        within = {test for test, each in tests.items() if any(one.startswith(f"{path}:") for one in each["lines"])}
+        known = [test for test in tests if test in within or own in test]
     known.sort(key=lambda test: (own not in test, tests[test]["seconds"]))
     seconds = accumulate(tests[test]["seconds"] for test in known)
     return [test for test, total in zip(known, seconds, strict=True) if total <= SECONDS] or known[:1]
@@ -169,7 +180,7 @@ class Run:
 
     def run(self, mutant: Mutant, items: dict[str, pytest.Item]) -> dict[str, Any]:
         """Whether a test kills the mutant, and which."""
-        tests = tests_of(mutant, self.tests)
+        tests = chosen_tests(mutant, self.tests)
         log = self.wanted.work / f"{mutant.module}-{mutant.index}.log"
         killed = bool(tests) and forked(lambda: self.meet(mutant, tests, items), log) != 0
         lines = log.read_text(errors="replace").splitlines() if killed else []
@@ -184,7 +195,7 @@ class Run:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         plugin = Impatient(self.tests)
         if mutant is not None and not plant(mutant):
-            return int(pytest.main([*OPTIONS, *tests], plugins=[plugin]))
+            return run_pytest(tests, plugin, self.wanted.work / f"tmp-{os.getpid()}")
         forget_results()
         chosen = [items[test] for test in tests]
         chosen[0].config.pluginmanager.register(plugin)
@@ -205,7 +216,7 @@ def page(out: Path, results: list[dict[str, Any]]) -> str:
     killed, first = len(results) - len(survivors), sum(each["first"] for each in results)
     lines = [
         "# Planted defects\n",
-        "Written by `python tools/mutation.py` from [mutants.jsonl](mutants.jsonl). Do not edit.\n",
+        "Written by `python -m tools.mutation` from [mutants.jsonl](mutants.jsonl). Do not edit.\n",
         f"{killed} of {len(results)} mutants of the code that certificates rest on were killed by a test: "
         f"{killed / len(results):.1%}. When they first ran it was {first}, {first / len(results):.1%}; tests were then "
         "added for survivors.\n",
@@ -246,7 +257,7 @@ def main() -> None:
         every.sort(key=lambda mutant: hashlib.sha256(f"{wanted.seed} {mutant.name}".encode()).digest())
         done = {each["name"] for each in read(wanted.out / STORE) if each["killed"] or not wanted.again}
         todo = [each for each in every[: wanted.count] if each.name not in done and wanted.only in each.name]
-        pytest.main([*OPTIONS, *TESTS], plugins=[Run(todo, tests, wanted)])
+        run_pytest(TESTS, Run(todo, tests, wanted), wanted.work / "tmp")
     (wanted.out / "README.md").write_text(page(wanted.out, read(wanted.out / STORE)))
 
 
