@@ -329,3 +329,10 @@ def test_a_rotation_about_a_named_axis_leaves_its_coordinate(column, axis):
     for drawn in AxisRotation(0.5, axis).draw(x, streams(3)):
         assert torch.equal(drawn[:, column], x[:, column])
         assert (drawn[:, others] != x[:, others]).all()
+
+
+@pytest.mark.parametrize("axis", [[1, 1, 0], (1, 1, 0), np.array([1, 1, 0])], ids=["list", "tuple", "array"])
+def test_an_axis_of_any_sequence_is_the_same_noise(axis):
+    expected = AxisRotation(0.25, (1.0, 1.0, 0.0))
+    assert repr(AxisRotation(0.25, axis)) == repr(expected)
+    assert len({AxisRotation(0.25, axis), expected}) == 1
