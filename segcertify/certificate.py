@@ -25,9 +25,11 @@ from segcertify.preprocessing import (
     in_words,
     is_resized,
     require_plain,
+    require_preprocessing,
 )  # fmt: skip
 from segcertify.stats.correction import K_FWER, PROCEDURES, Guarantee
 from segcertify.storage import archive
+from segcertify.votes import require_draws, require_identity
 
 ABSTAIN = -1
 """The label of a component about which nothing is claimed."""
@@ -84,11 +86,18 @@ class Certificate:
         require_probability("alpha", self.alpha)
         for name in ("n", "n0", "N", "k"):
             require_integer(name, getattr(self, name))
+        require_draws("n", self.n)
+        for name in ("norm", "correction", "version", "date", "command"):
+            if not isinstance(getattr(self, name), str):
+                raise InputError(f"{name} must be a text, but got {getattr(self, name)!r:.100}")
+        require_identity(self)
         self._require_labels()
         self._require_guarantee()
         object.__setattr__(self, "model", require_plain("model", self.model))
+        if self.input_shape is not None:
+            object.__setattr__(self, "input_shape", tuple(require_integer("a side", side) for side in self.input_shape))
         if self.preprocessing is not None:
-            object.__setattr__(self, "preprocessing", require_plain("preprocessing", self.preprocessing))
+            object.__setattr__(self, "preprocessing", require_preprocessing(self.preprocessing))
         proved = self._proved_radius()
         if not 0 <= self.radius <= proved * (1 + 1e-9):
             raise InputError(
@@ -224,7 +233,7 @@ class Certificate:
             header["noise"] = from_plain(header["noise"])
             certificate = cls(arrays["labels"], **header)
             return replace(certificate, labels=certificate.labels.astype(np.int32))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"{path} is not a complete certificate file ({error}): make it again") from None
 
     def __repr__(self) -> str:

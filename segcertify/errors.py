@@ -68,7 +68,7 @@ def require_finite(name: str, value: float) -> float:
     """``value`` as a finite float."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be a number, but got {value!r}") from None
     if not math.isfinite(number):
         raise InputError(f"{name} must be finite, but got {value!r}")

@@ -103,8 +103,20 @@ def require_plain(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a mapping as a file gives it back."""
     try:
         return dict(json.loads(json.dumps(dict(values))))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be a mapping of plain values, but got {values!r} ({error})") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{name} must be a mapping of plain values, but got {type(values).__name__} ({error})"
+        ) from None
+
+
+def require_preprocessing(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a pre-processing as a file gives it back, if it can be said in words."""
+    plain = require_plain("preprocessing", values)
+    try:
+        in_words(plain)
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
+        raise InputError(f"preprocessing cannot be {str(values)[:200]} ({error}): see of_image and of_cloud") from None
+    return plain
 
 
 def in_words(preprocessing: Preprocessing | None) -> str:

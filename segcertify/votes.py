@@ -13,8 +13,8 @@ import numpy as np
 from segcertify.arrays import Array, BoolArray, Histogram, IntArray
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import Noise, from_plain, require_noise, to_plain
-from segcertify.preprocessing import Preprocessing, require_plain
-from segcertify.storage import archive
+from segcertify.preprocessing import Preprocessing, require_plain, require_preprocessing
+from segcertify.storage import archive, limits
 from segcertify.storage.same_run import difference
 
 Interval = tuple[int, int]
@@ -64,10 +64,11 @@ class Votes:
     preprocessing: Preprocessing | None = None
 
     def __post_init__(self) -> None:
-        n = require_integer("n", self.n)
+        n = require_draws("n", self.n)
         object.__setattr__(self, "n", n)
         object.__setattr__(self, "n0", require_integer("n0", self.n0))
         require_noise(self.noise)
+        require_identity(self)
         candidate = _integers("candidate", self.candidate)
         if candidate.size == 0:
             raise InputError(f"votes need at least one component, but candidate has shape {candidate.shape}")
@@ -85,8 +86,9 @@ class Votes:
             object.__setattr__(self, "input_shape", tuple(require_integer("a side", side) for side in self.input_shape))
         object.__setattr__(self, "model", require_plain("model", self.model))
         if self.preprocessing is not None:
-            object.__setattr__(self, "preprocessing", require_plain("preprocessing", self.preprocessing))
-        draws = self.draws or ((0, n),)
+            object.__setattr__(self, "preprocessing", require_preprocessing(self.preprocessing))
+        draws = tuple((require_integer("draws", a, at_least=0), require_integer("draws", b)) for a, b in self.draws)
+        draws = draws or ((0, n),)
         if any(start < 0 or stop <= start for start, stop in draws) or sum(b - a for a, b in draws) != n:
             raise InputError(f"draws={draws} are not n={n} draws")
         object.__setattr__(self, "draws", _union(draws, ()))
@@ -181,7 +183,7 @@ class Votes:
             header["draws"] = tuple((start, stop) for start, stop in header["draws"])
             header["input_shape"] = None if header["input_shape"] is None else tuple(header["input_shape"])
             return cls(arrays["candidate"], arrays["agree"], mask=arrays.get("mask"), earlier=earlier, **header)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"{path} is not a complete votes file ({error}): make it again") from None
 
     def __repr__(self) -> str:
@@ -195,6 +197,27 @@ class Votes:
 def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:
     """Then the model's answers were those at the input itself; votes counted elsewhere have none."""
     return {**header, "fingerprint_of": "input" if header.get("fingerprint") else "probe"}
+
+
+def require_draws(name: str, value: int) -> int:
+    """A number of draws, from 1 to `limits.DRAWS`: tables of as many p-values are made."""
+    number = require_integer(name, value)
+    if number > limits.DRAWS:
+        raise InputError(f"{name} must be at most {limits.DRAWS:,} draws, but got {value!r:.40}")
+    return number
+
+
+def require_identity(found: Any) -> None:
+    """Check the fields by which votes and certificates say what they are about."""
+    for name in ("input_id", "input_digest"):
+        if not isinstance(getattr(found, name), str):
+            raise InputError(f"{name} must be a text, but got {getattr(found, name)!r:.100}")
+    if found.seed is not None:
+        require_integer("seed", found.seed, at_least=0)
+    if not isinstance(found.seed_given, bool):
+        raise InputError(f"seed_given must be True or False, but got {found.seed_given!r:.100}")
+    if not all(isinstance(number, int | float) for number in getattr(found, "fingerprint", ())):
+        raise InputError("fingerprint must hold numbers")
 
 
 def require_mask(mask: BoolArray, shape: tuple[int, ...]) -> BoolArray:

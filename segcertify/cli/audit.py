@@ -15,6 +15,7 @@ from segcertify.cli.printing import Printer
 from segcertify.errors import InputError
 from segcertify.noise import EXAMPLES, Noise
 from segcertify.numerals import percent
+from segcertify.storage.reading import is_folder
 from segcertify.votes import seed_text
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def audit(
     from segcertify.sampling.seeds import seed_of_run
 
     printer = Printer(json, quiet)
-    run = claim if claim is not None and claim.is_dir() else None
+    run = claim if claim is not None and is_folder(claim) else None
     certificate = Certificate.load(claim) if claim is not None and run is None else None
     device, seed = opt.chosen_device(device), seed_of_run(seed).value
     ready = partial(opt.ready_model, device=device, trust_code=trust_code)

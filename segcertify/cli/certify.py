@@ -9,7 +9,6 @@ import typer
 
 from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, certificate_values, noted, resumable
-from segcertify.errors import InputError
 from segcertify.names import file_name
 from segcertify.noise.names import parse
 
@@ -64,12 +63,13 @@ def certify(
     from segcertify.models import sigma_note, size_note
     from segcertify.sampling.smooth import certify
     from segcertify.stats.correction import procedure
+    from segcertify.storage import limits
     from segcertify.storage.lock import locked
+    from segcertify.storage.reading import readable
 
     printer, pictures = Printer(json, quiet), list[Path]()
     parse(noise)(sigma)  # bad options are refused before the model is loaded
-    if not input.is_file():
-        raise InputError(f"no file at {input}")
+    readable(input, most=limits.IMAGE_BYTES)
     device = opt.chosen_device(device)
     segmenter = opt.ready_model(model, device, precision=precision, trust_code=trust_code)
     found = read(input, segmenter, label=label, ignore=ignore, short_side=short_side, full_size=full_size)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +15,7 @@ from segcertify.cli.printing import Printer
 from segcertify.errors import InputError, unknown
 from segcertify.names import file_name
 from segcertify.specs import parse, with_option
+from segcertify.storage.plain_values import read_json
 
 if TYPE_CHECKING:
     from segcertify.data import DataSet
@@ -135,10 +135,13 @@ def _show(name: str, path: Path, rows: Sequence[str] | None, *, printer: Printer
     if not path.is_file():
         raise InputError(f"no file of results at {path}")
     try:
-        result = beside_results(table, loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise InputError(f"cannot read the results in {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError) as error:
+        missing = f"cannot read the results in {path}: there is no file"
+        result = beside_results(
+            table, read_json(path, missing=missing, cure="make it with experiments/cloud_models.py")
+        )
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise InputError(f"{path} holds no results of experiments/cloud_models.py ({error!r})") from None
     printer.table(result)
     printer.result(table=result, notes=result.notes, files=[path])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
@@ -49,7 +50,7 @@ class DataSet(ABC):
         if not self.items:
             raise InputError(f"{self.name} holds no scenes: check the split")
         if len(set(self.ids)) < len(self.items):
-            twice = sorted({name for name in self.ids if self.ids.count(name) > 1})[0]
+            twice = min(name for name, count in Counter(self.ids).items() if count > 1)
             raise InputError(f"{self.name} holds {twice!r} more than once: every scene needs its own name")
 
     @property

@@ -9,13 +9,15 @@ import numpy as np
 from segcertify.arrays import Array, IntArray
 from segcertify.data.clouds.cloudset import read_cloud
 from segcertify.data.domain import ARRAY, CLOUD, IMAGE, Domain, domain_of
-from segcertify.data.files import read_npy, require_file
+from segcertify.data.files import read_npy
 from segcertify.data.images.reading import image_size, read_image, read_target
 from segcertify.data.images.resize import Resize
 from segcertify.data.label_codes import IGNORE
 from segcertify.errors import InputError
 from segcertify.metrics.shapenet import CATEGORIES
 from segcertify.preprocessing import Preprocessing, of_image
+from segcertify.storage import limits
+from segcertify.storage.reading import readable
 
 CLOUD_SUFFIXES = (".txt", ".ply")
 """Files that always hold clouds; a ``.npy`` file may."""
@@ -56,8 +58,7 @@ def read_input(
     photograph is turned upright as its camera says (EXIF). Of a cloud it is in the file, and read only if ``ignore``
     is given.
     """
-    path = Path(path)
-    require_file(path)
+    path = readable(path, most=limits.IMAGE_BYTES)
     form = path.suffix.lower()
     is_cloud = form in CLOUD_SUFFIXES or (form == ".npy" and cloud)
     if short_side is not None and (is_cloud or form == ".npy"):

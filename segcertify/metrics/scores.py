@@ -15,6 +15,7 @@ import numpy.typing as npt
 from segcertify.arrays import Array, BoolArray, FloatArray, IntArray
 from segcertify.certificate import ABSTAIN
 from segcertify.errors import InputError, require_integer, unknown
+from segcertify.storage import limits
 
 Confusion = npt.NDArray[np.int64]
 
@@ -194,6 +195,8 @@ def from_plain(values: Mapping[str, Any]) -> Confusion:
     """The confusion matrix that `to_plain` wrote down."""
     try:
         C = require_integer("classes", values["classes"])
+        if C > limits.CLASSES:
+            raise InputError(f"{C:,} classes, but at most {limits.CLASSES:,} are evaluated")
         matrix = np.zeros((C, C + 1), np.int64)
         for row, column, count in values["cells"]:
             cell = require_integer("row", row, at_least=0), require_integer("column", column, at_least=0)

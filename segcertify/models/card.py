@@ -18,7 +18,7 @@ from segcertify.models.card_markdown import markdown
 from segcertify.models.families import NAMED_BY_SPEC, describe
 from segcertify.models.formats.weights import FilePath, State
 from segcertify.specs import with_option
-from segcertify.storage import archive
+from segcertify.storage import archive, limits
 
 _KIND, _VERSION = "model", 2
 _RENAMED = {"steps": "iterations", "scale": "rescale"}
@@ -135,7 +135,9 @@ def read_card(path: FilePath) -> Card:
 def read_model(path: FilePath) -> tuple[Card, State]:
     """The card and the weights in a file that `save_model` wrote."""
     try:
-        header, arrays = archive.read(path, kind=_KIND, version=_VERSION, migrations={1: _from_version_1})
+        header, arrays = archive.read(
+            path, kind=_KIND, version=_VERSION, migrations={1: _from_version_1}, most=limits.MODEL_BYTES
+        )
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     except TypeError as error:  # a type, such as bfloat16, that NumPy does not have
         raise InputError(f"{path} is not a model that segcertify wrote: {error}") from None
@@ -157,7 +159,9 @@ def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(recipe, dict):
         return header  # `Card` says what is wrong
     if isinstance(members := recipe.get("members"), list):
-        return header | {"recipe": {"members": [renamed_recipe(member) for member in members]}}
+        return header | {
+            "recipe": {"members": [renamed_recipe(each) if isinstance(each, dict) else each for each in members]}
+        }
     return header | {"recipe": renamed_recipe(recipe)}
 
 
@@ -216,14 +220,16 @@ def _size(name: str, value: Any) -> int | tuple[Any, ...] | None:
 
 
 def _metrics(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return _plain(name, {key: require_finite(f"the metric {key}", value) for key, value in dict(values).items()})
+    return _plain(
+        name, {key: require_finite(f"the metric {key}", value) for key, value in _plain(name, values).items()}
+    )
 
 
 def _plain(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a mapping as a file gives it back."""
     try:
         return dict(json.loads(json.dumps(dict(values), allow_nan=False)))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{name} must hold plain values (texts, finite numbers, lists): {error}") from None
 
 

@@ -11,6 +11,8 @@ from segcertify.errors import InputError
 from segcertify.models.formats.weights import FilePath, require_finite_weights, set_weights
 from segcertify.models.networks.lite import DEPTHS, Lite, imagenet_encoder
 from segcertify.models.saved import read_weights
+from segcertify.storage import limits
+from segcertify.storage.reading import read_bytes
 
 LOG = logging.getLogger("segcertify")
 
@@ -19,7 +21,7 @@ ENOUGH = 0.5  # a file that gives less than this share of a network's weights is
 
 def described(path: FilePath) -> str:
     """A file's name and a digest of what is in it, to distinguish files of one name."""
-    return f"{Path(path).name} (SHA-256 {hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]})"
+    return f"{Path(path).name} (SHA-256 {hashlib.sha256(read_bytes(path, most=limits.MODEL_BYTES)).hexdigest()[:16]})"
 
 
 def start_from(model: nn.Module, path: FilePath) -> tuple[str, ...]:

@@ -15,10 +15,11 @@ from segcertify import __version__
 from segcertify.errors import InputError
 from segcertify.models.card import Card, card_of, read_model, save_model
 from segcertify.models.families import build, describe
-from segcertify.models.formats.weights import FilePath, State, load_state, set_weights
+from segcertify.models.formats.weights import FilePath, State, load_state, require_checkpoint, set_weights
 from segcertify.models.networks.pointnet2 import PointNet2
 from segcertify.models.wrappers.ensemble import Ensemble, View
 from segcertify.storage import atomic
+from segcertify.storage.reading import is_there
 
 FOLDER = files("segcertify.models") / "bundled"
 WEIGHTS = Path(__file__).parents[2] / "weights"
@@ -58,7 +59,7 @@ def join(paths: Sequence[FilePath], out: FilePath, *, views: Sequence[View] = (V
     atomic.remove_stale(atomic.require_writable(out).parent)
     if Path(out).resolve() in [Path(path).resolve() for path in paths]:
         raise InputError(f"{out} is one of the models to join: name another file for the ensemble")
-    if beside(out).exists() and not Path(out).exists():
+    if is_there(beside(out)) and not is_there(out):
         raise InputError(f"{beside(out)} exists, where the ensemble's card would be written: name another file")
     members = [load_trained(path) for path in paths]
     for path, member in zip(paths, members, strict=True):
@@ -123,6 +124,7 @@ def with_best_size(card: Card, name: str) -> Card:
 
 def read_weights(path: FilePath) -> tuple[State, Card | None]:
     """The weights in a file that `save_model` wrote, with their card, or in any other checkpoint."""
+    require_checkpoint(path)
     ours = False
     with suppress(SafetensorError, OSError), safe_open(Path(path), framework="numpy") as content:
         ours = "segcertify" in (content.metadata() or {})

@@ -163,9 +163,11 @@ def to_plain(noise: Noise) -> dict[str, Any]:
 
 def from_plain(values: Mapping[str, Any]) -> Noise:
     """The noise that `to_plain` wrote down."""
+    if not isinstance(values, Mapping):
+        raise InputError(f"a noise must be its class and parameters by name, but got {values!r:.100}")
     fields = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     name = fields.pop("type", None)
-    if name not in FAMILIES:
+    if not isinstance(name, str) or name not in FAMILIES:
         raise unknown("noise", name, FAMILIES)
     try:
         noise: Noise = FAMILIES[name].noise(**fields)

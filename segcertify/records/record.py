@@ -13,10 +13,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
-from segcertify.errors import InputError
-from segcertify.storage import atomic
+from segcertify.errors import InputError, require_finite, require_integer
+from segcertify.storage import atomic, limits
+from segcertify.storage.plain_values import loads
+from segcertify.storage.reading import is_there, long_lines
 
 Kind = Literal["base", "attacked", "certified", "radius", "skipped"]
 Key = TypeVar("Key")
@@ -81,11 +83,11 @@ class RecordFile:
     def __init__(self, path: str | os.PathLike[str], *, per_scene: int, digests: bool = True) -> None:
         self._path = Path(path)
         self._per_scene = per_scene
-        self.records = read_records(path, per_scene=per_scene, digests=digests) if self._path.exists() else []
+        self.records = read_records(path, per_scene=per_scene, digests=digests) if is_there(path) else []
         self._digest = ""
         text = "".join(self._lines(self.records))
-        stored = self._path.read_bytes() if self._path.exists() else b""
-        if stored.count(b"\n") != len(self.records) or not stored.endswith(b"\n"):
+        *_, last = (0, b""), *enumerate(_stored_lines(self._path) if is_there(path) else (), start=1)
+        if last[0] != len(self.records) or not last[1].endswith(b"\n"):
             atomic.write_text(self._path, text)
 
     @property
@@ -119,15 +121,14 @@ def read_records(path: str | os.PathLike[str], *, per_scene: int | None = None, 
     missing or there twice. Without ``digests``, lines may have none, as in the files of earlier versions, up to the
     first that has one.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"no records at {path}: run segcertify evaluate first")
-    *lines, rest = path.read_bytes().split(b"\n")
     records: list[Record] = []
     read: list[Record] = []  # those of scenes that were not skipped
     seen: dict[tuple[Any, ...], int] = {}
-    digest = ""
-    for number, line in enumerate(lines, start=1):
+    digest, rest, number = "", b"", 0
+    for number, line in enumerate(_stored_lines(path), start=1):
+        if not line.endswith(b"\n"):
+            rest = line
+            break
         try:
             record, found = _parsed(line)
             if per_scene is None and read and record.id != read[0].id:
@@ -144,23 +145,57 @@ def read_records(path: str | os.PathLike[str], *, per_scene: int | None = None, 
         read += [record] * (record.kind != "skipped")
         seen[record.key] = number
     if not _is_cut(rest):
-        raise InputError(f"{path}, line {len(lines) + 1}, has no end: it was changed after it was written. {_CURE}")
+        raise InputError(f"{path}, line {number}, has no end: it was changed after it was written. {_CURE}")
     return records[: len(records) - len(read) % (per_scene or len(read) or 1)]
 
 
 _CURE = "Delete this line and all after it, which segcertify evaluate makes again, or restore the file from a copy"
 
 
+def _stored_lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    missing = f"no records at {path}: run segcertify evaluate first"
+    return long_lines(path, most=limits.JSON_BYTES, missing=missing)
+
+
 def _parsed(line: bytes) -> tuple[Record, str | None]:
     """A line's record, and the digest that it has."""
     try:
-        plain = json.loads(line.decode())
+        plain = loads(line)
         digest = plain.pop("digest", None)
         record = Record(**plain)
-        hash(record.key)
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        _require_values(record)
+    except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"is not a record ({error})") from None
     return record, digest
+
+
+def _require_values(record: Record) -> None:
+    """Raise `InputError` unless every field has a value of its type."""
+    if record.kind not in get_args(Kind):
+        raise InputError(f"its kind is {record.kind!r:.40}, not one of {', '.join(get_args(Kind))}")
+    for name in ("id", "category", "correction"):
+        value = getattr(record, name)
+        if not isinstance(value, str) and (name == "id" or value is not None):
+            raise InputError(f"{name} must be a text, but is {value!r:.40}")
+    for name in ("components", "valid", "abstained", "n", "N"):
+        if (value := getattr(record, name)) is not None and require_integer(name, value, at_least=0) > _MOST:
+            raise InputError(f"{name} must be at most {_MOST}, but is {value!r:.40}")
+    for name in ("sigma", "tau", "radius", "sampling_seconds", "testing_seconds"):
+        if (value := getattr(record, name)) is not None and (isinstance(value, str) or require_finite(name, value) < 0):
+            raise InputError(f"{name} must be a number of at least 0, but is {value!r:.40}")
+    if record.confusion is not None and not isinstance(record.confusion, dict):
+        raise InputError(f"confusion must hold values by name, but is {record.confusion!r:.40}")
+    if record.correct is not None:
+        if not isinstance(record.correct, list) or len(record.correct) != (record.n or 0) + 1:
+            raise InputError(f"correct must hold n + 1 counts, but is {record.correct!r:.40}")
+        if any(require_integer("a count", count, at_least=0) > _MOST for count in record.correct):
+            raise InputError(f"a count of correct must be at most {_MOST}")
+    if record.kind == "radius" and record.correct is None:
+        raise InputError("it has no counts of correct components")
+
+
+_MOST = 2**53
+"""The largest count in a record: sums of such counts are exact, and there is no larger input."""
 
 
 def _require_place(

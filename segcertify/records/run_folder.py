@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -13,8 +13,11 @@ from segcertify.names import file_names
 from segcertify.numerals import exact
 from segcertify.records.record import Record, RecordFile, read_records
 from segcertify.records.settings import Configuration, Setting
+from segcertify.records.stored_settings import require_settings
 from segcertify.sampling.seeds import Seed
 from segcertify.storage import atomic
+from segcertify.storage.plain_values import digest_of, read_json
+from segcertify.storage.reading import is_there
 from segcertify.storage.same_run import require_same_run
 
 NOTES = {
@@ -56,7 +59,7 @@ class RunFolder:
     @property
     def claimed(self) -> bool:
         """Whether an evaluation has begun here."""
-        return self._config.exists()
+        return is_there(self._config)
 
     @property
     def seed(self) -> Seed | None:
@@ -74,24 +77,20 @@ class RunFolder:
             require_same_run(found, wanted, where=self.path, notes=NOTES)
         else:
             stored = json.loads(json.dumps({"format": FORMAT, **wanted}))  # as it will be read
-            atomic.write_text(self._config, json.dumps(stored | {"digest": _digest(stored)}, indent=2) + "\n")
+            atomic.write_text(self._config, json.dumps(stored | {"digest": digest_of(stored)}, indent=2) + "\n")
 
     def configuration(self) -> dict[str, Any]:
         """The stored configuration, in the form of today: the files of earlier versions are migrated."""
-        return _migrated(self._stored()[1])
+        return self._stored()[1]
 
     def _stored(self) -> tuple[int, dict[str, Any]]:
-        """The format of the folder, and the configuration as it is stored. Raises `InputError` if it was damaged."""
-        if not self._config.is_file():
-            raise InputError(f"no evaluation at {self.path}: it has no config.json")
-        try:
-            found = json.loads(self._config.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            found = None
+        """The format of the folder, and the configuration in the form of today. Raises `InputError` if damaged."""
+        missing, cure = f"no evaluation at {self.path}: it has no config.json", "use another folder, or delete it"
+        found = read_json(self._config, missing=missing, cure=cure)
         needed = ("model", "data", "scenes", "settings")
-        if not isinstance(found, dict) or not all(name in found for name in needed):
-            raise InputError(f"{self._config} is no evaluation's configuration: use another folder, or delete it")
-        digest, intact = found.pop("digest", None), _digest(found)
+        if not all(name in found for name in needed):
+            raise InputError(f"{self._config} is no evaluation's configuration: {cure}")
+        digest, intact = found.pop("digest", None), digest_of(found)
         version = found.pop("format", 1)
         if version not in (1, FORMAT):
             raise InputError(
@@ -103,6 +102,11 @@ class RunFolder:
                 f"{self._config} does not agree with its digest: it was changed or damaged after it was written. "
                 "Restore it from a copy, or evaluate again in another folder"
             )
+        found = _migrated(found)
+        try:
+            require_settings(found)
+        except (InputError, TypeError, KeyError) as error:
+            raise InputError(f"{self._config} is no evaluation's configuration ({error}): {cure}") from None
         return version, found
 
     def records(self) -> list[Record]:
@@ -121,8 +125,7 @@ class RunFolder:
 
     def _expected(self) -> _Expected:
         """How many records a scene has, and whether all their lines have digests."""
-        version, stored = self._stored()
-        found = _migrated(stored)
+        version, found = self._stored()
         sigmas = len({setting["sigma"] for setting in found["settings"]})
         count = 1 + sigmas + len(found["settings"]) * len(found.get("corrections", ()))
         if (attack := found["attack"]) is not None:
@@ -157,10 +160,6 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _digest(found: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
-
-
 def _migrated(found: dict[str, Any]) -> dict[str, Any]:
     """A configuration of any version as one of today.
 
@@ -172,6 +171,6 @@ def _migrated(found: dict[str, Any]) -> dict[str, Any]:
         "noise": "gaussian", "categories": {}, "attack": None, "k": None, "noises": None, "seed_given": True,
         "preprocessing": None, **found,
     }  # fmt: skip
-    found["noise"] = OLD_NOISES.get(found["noise"], found["noise"])
+    found["noise"] = OLD_NOISES.get(str(found["noise"]), found["noise"])
     found.setdefault("identity", found.pop("weights", ""))
     return found

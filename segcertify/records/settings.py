@@ -9,6 +9,7 @@ from typing import Any
 
 from segcertify import __version__
 from segcertify.errors import InputError, require_integer, require_positive, require_probability, unknown
+from segcertify.votes import require_draws
 
 LOSSES = ("cross-entropy", "segpgd", "cospgd")
 """The names of the losses that an attack can raise: `segcertify.attacks.losses` holds them."""
@@ -24,7 +25,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         require_positive("sigma", self.sigma)
-        require_integer("n", self.n)
+        require_draws("n", self.n)
         require_probability("tau", self.tau, low=0.5, closed=True)
 
 

@@ -32,7 +32,15 @@ class Run:
     def load(cls, folder: str | os.PathLike[str]) -> Run:
         """The evaluation in a folder."""
         stored = RunFolder(folder)
-        return cls(stored.configuration(), tuple(stored.records()))
+        run = cls(stored.configuration(), tuple(stored.records()))
+        classes = len(run.configuration["classes"])
+        for record in run.records:
+            if record.confusion is not None and record.confusion.get("classes") != classes:
+                raise InputError(
+                    f"{folder}: the records of scene {record.id!r} are not about the {classes} classes of config.json: "
+                    "restore the folder from a copy, or evaluate again in another one"
+                )
+        return run
 
     def __repr__(self) -> str:
         scenes, settings = sum(record.kind == "base" for record in self.records), self.configuration["settings"]

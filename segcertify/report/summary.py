@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from segcertify import metrics
+from segcertify.arrays import FloatArray
 from segcertify.certification import radius_table
 from segcertify.claims import Claim, row_notes
 from segcertify.errors import InputError
@@ -101,20 +102,20 @@ def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]], cla
     """The scores of one setting's records."""
     if claim is not None:
         _require_radius(group, claim)
-    matrices = [metrics.from_plain(record.confusion or {}) for record in group]
-    pooled, b = np.sum(matrices, axis=0), 0 if claim is None else claim.budget
+    pooled, ious = _pooled(group)
+    b = 0 if claim is None else claim.budget
     return Row(
         **{name: getattr(group[0], name) for name in ("sigma", "n", "tau", "correction", "radius")},
         scenes=len(group),
         accuracy=metrics.accuracy(pooled),
-        miou_per_image=metrics.mean_iou(matrices, "per_image"),
-        miou_pooled=metrics.mean_iou(matrices, "pooled"),
-        miou_worst_case=metrics.mean_iou(matrices, "worst_case", b=b),
+        miou_per_image=float(ious.mean()) if ious.size else float("nan"),
+        miou_pooled=metrics.mean_iou([pooled], "pooled"),
+        miou_worst_case=metrics.mean_iou([pooled], "worst_case", b=b * len(group)),
         iou=tuple(metrics.iou(pooled).tolist()),
         class_accuracy=tuple(metrics.class_accuracy(pooled).tolist()),
         class_abstained=tuple(metrics.class_abstention(pooled).tolist()),
         abstained=metrics.abstention(pooled),
-        abstained_all=sum(r.abstained for r in group) / sum(r.components for r in group),
+        abstained_all=sum(r.abstained for r in group) / max(1, sum(r.components for r in group)),
         sampling_seconds=float(np.mean([r.sampling_seconds for r in group])),
         testing_seconds=float(np.mean([r.testing_seconds for r in group])),
         categories=by_category(group, categories, b),
@@ -128,6 +129,19 @@ def _smallest(radii: Sequence[float | None]) -> float | None:
     """The smallest radius, if all are known."""
     known = [radius for radius in radii if radius is not None]
     return min(known) if known and len(known) == len(radii) else None
+
+
+def _pooled(group: Sequence[Record]) -> tuple[metrics.Confusion, FloatArray]:
+    """The sum of all confusion matrices, and every scene's IoU of every class that it has; one matrix at a time."""
+    pooled, ious = None, []
+    for record in group:
+        matrix = metrics.from_plain(record.confusion or {})
+        if pooled is not None and pooled.shape != matrix.shape:
+            raise InputError(f"the records of scene {record.id!r} have other classes than those before: evaluate again")
+        pooled = matrix if pooled is None else pooled + matrix
+        values = metrics.iou(matrix)
+        ious.append(values[~np.isnan(values)])
+    return np.asarray(pooled), np.concatenate(ious)
 
 
 def _require_radius(group: Sequence[Record], claim: Claim) -> None:

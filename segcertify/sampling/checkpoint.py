@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from segcertify.arrays import Array
-from segcertify.errors import InputError, ModelError, require_finite
+from segcertify.errors import InputError, ModelError, require_finite, require_integer
 from segcertify.sampling.draws import Draws
 from segcertify.sampling.identity import identity
 from segcertify.sampling.probe import fingerprint
@@ -23,6 +23,7 @@ from segcertify.sampling.streams import Phase
 from segcertify.storage import archive, sparse
 from segcertify.storage.atomic import require_writable
 from segcertify.storage.interruption import interruption
+from segcertify.storage.reading import is_there
 from segcertify.storage.same_run import difference, require_same_run
 from segcertify.votes import ROUNDING, same_answers
 
@@ -49,7 +50,8 @@ class State:
             return zeros
         if name not in self.arrays:
             raise InputError(f"the checkpoint has no {name!r}: delete it to start anew")
-        return torch.from_numpy(self.arrays[name]).to(zeros)
+        components = zeros.shape[1:] if name == COUNTS else zeros.shape
+        return torch.from_numpy(self._required(name, self.arrays[name], tuple(components))).to(zeros)
 
     def counts(self, zeros: torch.Tensor) -> torch.Tensor:
         """The counts of all classes, a plane for each, likewise."""
@@ -58,8 +60,19 @@ class State:
             return self.goes_on(COUNTS, zeros)  # none yet, or of format versions 1 and 2
         counts = zeros.new_zeros((classes, *components))
         for count, plane in zip(counts, sparse.unpacked(COUNTS, self.arrays, components), strict=True):
-            count.copy_(torch.from_numpy(plane))
+            count.copy_(torch.from_numpy(self._required("agree", plane, components)))
         return counts
+
+    def _required(self, name: str, array: Array, components: tuple[int, ...]) -> Array:
+        """The array, if it holds labels of components, or counts of them that the draws can have given."""
+        most = np.iinfo(np.int64).max if name == "candidate" else self.done
+        fits = array.dtype.kind in "iu" and array.shape[array.ndim - len(components) :] == components
+        if not (fits and array.size and array.min() >= 0 and array.max() <= most):
+            raise InputError(
+                f"the checkpoint's {name!r} is not of {self.done} draws for components of shape {components}: "
+                "delete it to start anew"
+            )
+        return array
 
 
 class Checkpoint:
@@ -110,16 +123,21 @@ class Checkpoint:
 
     def load(self) -> State | None:
         """The state last saved, or None if there is none."""
-        if self._path is None or not self._path.exists():
+        if self._path is None or not is_there(self._path):
             return None
         header, arrays = _read(self._path)
-        require_same_run(header.get("run", {}), self._run, where=self._path)
+        require_same_run(header["run"], self._run, where=self._path)
         labels = arrays.pop(_LABELS, None)
         try:
             theirs, model = header["fingerprint"], header["model"]
-            state = State(header["phase"], header["done"], header["batch_size"], arrays)
+            if header["phase"] not in ("candidate", "agree"):
+                raise InputError(f"its phase is {header['phase']!r:.40}")
+            done, batch_size = (require_integer(name, header[name]) for name in ("done", "batch_size"))
+            state = State(header["phase"], done, batch_size, arrays)
         except KeyError as error:
             raise InputError(f"{self._path} is not a complete checkpoint (no {error}): delete it") from None
+        except InputError as error:
+            raise InputError(f"{self._path} is not a complete checkpoint ({error}): delete it") from None
         what = ""
         if model is not None and (found := difference({"model": model}, {"model": self._model})):
             what = f"its {next(iter(found))} differs"
@@ -142,7 +160,9 @@ class Checkpoint:
         if stored is None or np.array_equal(stored, labels):
             return True
         output, batch = self._draws.outputs_at_input()  # again: logits take too much memory to be kept
-        if stored.shape != labels.shape or not output.is_floating_point() or stored.max() >= output.shape[1]:
+        if stored.shape != labels.shape or not output.is_floating_point() or stored.dtype.kind != "i":
+            return False
+        if stored.min() < 0 or stored.max() >= output.shape[1]:
             return False
         logits = upsampled(output, batch)
         before = torch.from_numpy(stored).to(logits.device, torch.int64)[:, None]
@@ -179,15 +199,23 @@ class Checkpoint:
 
 def recorded_seed(path: str | os.PathLike[str] | None) -> Seed | None:
     """The seed of the run that left a checkpoint; None if there is no file."""
-    if path is None or not Path(path).is_file():
+    if path is None or not is_there(path):
         return None
     header, _ = _read(path)
-    seed = header.get("run", {}).get("seed")
+    seed = header["run"].get("seed")
     return None if seed is None else Seed(seed, given=header["seed_given"])
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
-    return archive.read(path, kind=_KIND, version=_VERSION, migrations={1: _from_version_1, 2: dict})  # 2: dense counts
+    """The header, in which what is needed to tell whose run it is has its type, and the arrays."""
+    migrations: dict[int, archive.Migration] = {1: _from_version_1, 2: dict}  # 2: counts of all classes, zeros too
+    header, arrays = archive.read(path, kind=_KIND, version=_VERSION, migrations=migrations)
+    run, numbers = header.get("run", {}), header.get("fingerprint", [])
+    described = isinstance(run, dict) and isinstance(header.get("model", {}), dict | None)
+    answers = isinstance(numbers, list) and all(isinstance(each, int | float) for each in numbers)
+    if not (described and answers and isinstance(header.get("seed_given"), bool)):
+        raise InputError(f"{path} is not a complete checkpoint (its run, model or answers are not readable): delete it")
+    return {**header, "run": run}, arrays
 
 
 def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:

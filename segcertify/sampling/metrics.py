@@ -100,6 +100,8 @@ def metric_values(
     values, start = np.zeros((len(metrics), n)), state.done
     if "values" in state.arrays:
         values = np.array(state.arrays["values"])
+        if values.shape != (len(metrics), n) or values.dtype != np.float64:
+            raise InputError("the checkpoint holds no values of these metrics: delete it to start anew")
     with saved.watching(), progress_bar(n, "sampling", show=progress) as advance:
         advance(start)
         for stop, labels in draws.batches("agree", start, n, advance=advance):

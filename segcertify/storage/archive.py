@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,9 @@ from safetensors.numpy import save
 
 from segcertify.arrays import Array
 from segcertify.errors import InputError
-from segcertify.storage import atomic
+from segcertify.storage import atomic, limits
+from segcertify.storage.plain_values import loads
+from segcertify.storage.reading import readable
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,14 @@ Migration = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def read(
-    path: str | os.PathLike[str], *, kind: str, version: int, migrations: Mapping[int, Migration] | None = None
-) -> tuple[dict[str, Any], dict[str, Array]]:
+    path: str | os.PathLike[str], *, kind: str, version: int, migrations: Mapping[int, Migration] | None = None,
+    most: int = limits.ARCHIVE_BYTES,
+) -> tuple[dict[str, Any], dict[str, Array]]:  # fmt: skip
     """The header and the arrays of a file that `write` made, also in the older versions that ``migrations`` has.
 
     A file of today's ``version`` must have a digest, and one that has a digest must agree with it.
     """
-    content = read_content(path, kind)
+    content = read_content(path, kind, most=most)
     if content.format != f"segcertify.{kind}":
         raise InputError(f"{path} holds {content.format!r}, not segcertify.{kind}")
     migrate = dict if content.version == version else (migrations or {}).get(content.version)
@@ -83,11 +85,11 @@ def read(
 _CHANGED = "it was changed or damaged after it was written. Restore it from a copy, or make it again"
 
 
-def read_content(path: str | os.PathLike[str], kind: str = "segcertify") -> Content:
+def read_content(
+    path: str | os.PathLike[str], kind: str = "segcertify", *, most: int = limits.ARCHIVE_BYTES
+) -> Content:
     """What a file of any kind and version says that it holds, unchecked. ``kind`` is for errors."""
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"no {kind} file at {path}")
+    path = readable(path, most=most, missing=f"no {kind} file at {path}")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -97,10 +99,20 @@ def read_content(path: str | os.PathLike[str], kind: str = "segcertify") -> Cont
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"{path} is not a {kind} file, or is truncated ({error}): make it again") from None
     try:
-        about = json.loads(metadata["segcertify"])
-        return Content(about["format"], int(about["version"]), about.get("digest"), dict(about["header"]), arrays)
-    except (KeyError, ValueError, TypeError):
+        about = _checked_about(metadata["segcertify"])
+        return Content(about["format"], int(about["version"]), about.get("digest"), about["header"], arrays)
+    except (KeyError, ValueError, TypeError, OverflowError):
         raise InputError(f"{path} is not a file that segcertify wrote: its header is missing or unreadable") from None
+
+
+def _checked_about(text: str) -> dict[str, Any]:
+    """What a file says of itself: its format, version, digest and header. Numbers of a header may be infinite."""
+    if len(text) > limits.JSON_BYTES:
+        raise InputError(f"its header has more than {limits.JSON_BYTES:,} bytes")
+    about = loads(text, finite=False)
+    if not isinstance(about["format"], str) or not isinstance(about["header"], dict):
+        raise InputError("its format must be a text, and its header values by name")
+    return dict(about)
 
 
 def smallest_integers(array: Array) -> Array:

@@ -94,8 +94,10 @@ def require_writable(path: str | os.PathLike[str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             path.stat()
-    except (OSError, ValueError) as error:  # ValueError: a null character
-        raise InputError(f"cannot write {path}: {getattr(error, 'strerror', error)}") from None
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{str(path)[:200]!r} cannot be a path: it holds a character that no name has") from None
     if path.is_dir():
         raise InputError(f"cannot write {path}: it is a folder")
     if not os.access(path.parent, os.W_OK):

@@ -12,6 +12,7 @@ from segcertify.errors import InputError
 from segcertify.figures.image import save_figure
 from segcertify.figures.texts import wrapped
 from segcertify.storage.atomic import require_writable, write_text
+from segcertify.storage.reading import is_there, read_text
 
 LOG = "log.csv"
 
@@ -24,7 +25,7 @@ class TrainingLog:
 
     def __init__(self, folder: Path, *, start: int, tensorboard: bool = False) -> None:
         self.path = require_writable(folder / LOG)
-        self.rows = [row for row in read_log(self.path) if row["step"] <= start] if self.path.exists() else []
+        self.rows = [row for row in read_log(self.path) if row["step"] <= start] if is_there(self.path) else []
         self._board = require_tensorboard()(folder / "tensorboard", purge_step=start + 1) if tensorboard else None
         self._write()
 
@@ -57,15 +58,15 @@ class TrainingLog:
 
 def read_log(path: Path) -> list[dict[str, float]]:
     """The rows of a ``log.csv`` without their empty cells; a last line that was cut short is left out."""
+    cure = "move it away, or choose another folder"
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            text = file.read()
+        text = read_text(path, cure=cure)
         lines = io.StringIO(text[: text.rfind("\n") + 1])
         rows = [{name: float(cell) for name, cell in row.items() if cell} for row in csv.DictReader(lines)]
         if not all("step" in row for row in rows):
             raise ValueError("a row without a step")
     except (ValueError, TypeError, csv.Error) as error:
-        raise InputError(f"{path} is not a training log ({error}): move it away, or choose another folder") from None
+        raise InputError(f"{path} is not a training log ({error}): {cure}") from None
     return rows
 
 

@@ -23,6 +23,7 @@ from segcertify.progress import progress_bar
 from segcertify.storage.atomic import write_text
 from segcertify.storage.interruption import interruption
 from segcertify.storage.lock import locked
+from segcertify.storage.reading import is_there
 from segcertify.training import state
 from segcertify.training.card import training_card
 from segcertify.training.distributed import Processes, join_processes
@@ -123,7 +124,7 @@ class _Run:
         self.modules = {"model": self.model} | ({} if self.average is None else {"average": self.average.module})
         self.result = self.modules.get("average", self.model)
         self.optimiser = optimiser(self.model, recipe)
-        if (self.out / STATE).exists():
+        if is_there(self.out / STATE):
             self.done = state.load(self.out / STATE, modules=self.modules, optimiser=self.optimiser)
         if self.average is not None:
             self.average.n_averaged += self.done

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 from segcertify.errors import InputError, unknown
 from segcertify.models.card import renamed_recipe
+from segcertify.storage.plain_values import digest_of, read_json
+from segcertify.storage.reading import is_there
 from segcertify.training.recipe import Recipe
 
 ABOUT_A_RUN = ("about", "start", "data", "scenes", "validation", "licence", "half")
 """What a file may hold beside the settings and the model; it describes the file or its run, and is not taken."""
 CODE = ("python", "pt2", "torchscript")
 """The schemes of models that run code."""
+FORMAT = 2
+"""Of a run's ``recipe.json``: files of format 2 have a digest of their settings."""
 _FOLDER = files("segcertify.training") / "recipes"
 
 
@@ -61,13 +64,24 @@ def read_recipe(
 def _values(name: str) -> dict[str, Any]:
     """What the file holds."""
     ready = ready_recipes()
-    path = _FOLDER / f"{name}.json" if name in ready else Path(name)
-    if not path.is_file():
+    if name in ready:
+        with as_file(_FOLDER / f"{name}.json") as path:
+            return read_stamped(path, cure="install segcertify again")
+    if not is_there(name):
         raise unknown("recipe", name, ready, forms=[*ready, "the path of a recipe.json"])
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{name} is not JSON ({error}): a recipe is a file such as a run's recipe.json") from None
-    if not isinstance(values, dict):
-        raise InputError(f"{name} must hold settings by name, as a run's recipe.json does, but holds {values!r:.60}")
+    return read_stamped(name, cure="a recipe is a file such as a run's recipe.json")
+
+
+def read_stamped(path: str | os.PathLike[str], *, cure: str) -> dict[str, Any]:
+    """The settings in a ``recipe.json``, without format and digest. Raises `InputError` if they do not agree."""
+    values = read_json(path, cure=cure)
+    digest, intact = values.pop("digest", None), digest_of(values)
+    version = values.pop("format", 1)
+    if version not in (1, FORMAT):
+        raise InputError(f"{path} has format {version!r:.40}, but this segcertify reads formats 1 and {FORMAT}: {cure}")
+    if digest != intact and not (digest is None and version == 1):
+        raise InputError(
+            f"{path} does not agree with its digest: it was changed or damaged after it was written. Restore it from a "
+            'copy; or, if you changed it to train with it, delete its lines "format" and "digest"'
+        )
     return values

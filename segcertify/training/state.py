@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from segcertify.errors import InputError
+from segcertify.errors import InputError, require_integer
 from segcertify.storage import archive
 
 VERSION = 2
@@ -32,7 +32,11 @@ def load(path: Path, *, modules: Mapping[str, nn.Module], optimiser: torch.optim
     try:
         header, arrays = archive.read(path, kind="training", version=VERSION, migrations={1: dict})
     except InputError as error:
-        raise InputError(f"{error}. It is the state of an unfinished run: delete it to begin the run again") from None
+        raise InputError(f"{error}. {_CURE}") from None
+    try:
+        step = require_integer("step", header["step"], at_least=0)
+    except (InputError, KeyError) as error:
+        raise InputError(f"{path} does not say how many steps are done ({error}). {_CURE}") from None
     parts: dict[str, dict[str, torch.Tensor]] = {}
     for name, array in arrays.items():
         kind, _, rest = name.partition("/")
@@ -42,10 +46,31 @@ def load(path: Path, *, modules: Mapping[str, nn.Module], optimiser: torch.optim
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in parts.get("optimiser", {}).items():
         number, _, entry = name.partition("/")
+        if not number.isdecimal():
+            raise InputError(f"{path} holds {name!r:.100}, which no optimiser has. {_CURE}")
         state.setdefault(int(number), {})[entry] = tensor
+    _require_state_of(optimiser, state, where=path)
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
     _match_layout(optimiser)
-    return int(header["step"])
+    return step
+
+
+_CURE = "It is the state of an unfinished run: delete it to begin the run again"
+
+
+def _require_state_of(
+    optimiser: torch.optim.Optimizer, state: Mapping[int, Mapping[str, torch.Tensor]], *, where: Path
+) -> None:
+    """Raise `InputError` unless every tensor belongs to a weight, and is a number or of the weight's shape."""
+    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
+    entries = {tuple(sorted(values)) for values in state.values()}
+    fits = len(entries) <= 1 and all(number < len(weights) for number in state)
+    for number, values in state.items() if fits else ():
+        shapes = {name: () if name == "step" else tuple(weights[number].shape) for name in values}
+        fits &= all(tuple(value.shape) == shapes[name] and value.is_floating_point() for name, value in values.items())
+    known = {(), ("exp_avg", "exp_avg_sq", "step"), ("momentum_buffer",)}
+    if not fits or not entries <= known:
+        raise InputError(f"{where} holds the state of another optimiser, or a damaged one. {_CURE}")
 
 
 def _match_layout(optimiser: torch.optim.Optimizer) -> None:

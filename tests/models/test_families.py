@@ -81,7 +81,7 @@ def test_new_from_a_factory():
         ("hrnet?width=0", "width cannot be '0' in .*: write width=NUMBER .at least 1"),
         ("hrnet?width=wide", "width cannot be 'wide' in .*: write width=NUMBER .at least 1"),
         ("hrnet?width=²", "width cannot be '²'"),
-        ("hrnet?modules=1,2", r"modules must be three counts, for stages 2, 3 and 4, but got \(1, 2\)"),
+        ("hrnet?modules=1,2", r"modules must be three counts of at most 16, for stages 2, 3 and 4, but got \(1, 2\)"),
         ("hrnet?modules=1,2,x", "modules cannot be '1,2,x' in .*: write modules=NUMBER,NUMBER,NUMBER"),
         (
             f"hrnet?{TINY}&depth=3",

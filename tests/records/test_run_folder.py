@@ -9,6 +9,7 @@ import pytest
 
 from segcertify import InputError
 from segcertify.records import Configuration, RunFolder, Setting
+from segcertify.records.stored_settings import require_settings
 from segcertify.sampling.seeds import Seed
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "files" / "runs"
@@ -109,3 +110,26 @@ def test_the_oldest_runs_were_of_images_under_gaussian_noise(tmp_path):
     (tmp_path / "config.json").write_text('{"model": "m", "weights": "ab", "data": "d", "scenes": "s", "settings": []}')
     found = RunFolder(tmp_path).configuration()
     assert (found["noise"], found["categories"], found["attack"], found["identity"]) == ("gaussian", {}, None, "ab")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"classes": [1]}, "classes must be a list of texts"),
+        ({"classes": ["a"] * 5000}, "at most 4096 are evaluated"),
+        ({"settings": [{"sigma": 0.25, "n": 10**9, "tau": 0.75}]}, "n must be at most 10,000,000 draws"),
+        ({"corrections": ["other"]}, "unknown correction 'other'"),
+        ({"categories": {"Mug": [7]}}, "has parts that are no classes"),
+        ({"alpha": "0.1"}, "alpha must be a number"),
+        ({"preprocessing": {"kind": "cloud", "factor": "x"}}, "preprocessing cannot be"),
+        ({"seed_given": 1}, "seed_given must be true or false"),
+        ({"noises": {"0.25": 3}}, "a noise must hold values by name"),
+    ],
+)
+def test_settings_of_other_types_are_refused(changed, message, tmp_path):
+    """With a right digest, as another program would write it."""
+    RunFolder(tmp_path).claim(CONFIGURATION)
+    stored = RunFolder(tmp_path).configuration()
+    require_settings(stored)
+    with pytest.raises(InputError, match=message):
+        require_settings(stored | changed)

@@ -92,5 +92,5 @@ def test_folders_of_something_else(data, tmp_path):
     with pytest.raises(InputError, match="holds a model of another run"):
         trained(data, tmp_path)
     (tmp_path / "recipe.json").write_text("[1]")
-    with pytest.raises(InputError, match=r"recipe\.json is not a recipe that segcertify wrote"):
+    with pytest.raises(InputError, match=r"recipe\.json must hold values by name"):
         trained(data, tmp_path)

@@ -93,7 +93,7 @@ def test_unknown_names_get_a_suggestion():
     ("text", "message"),
     [
         ("{", "is not JSON"),
-        ("[1]", "must hold settings by name"),
+        ("[1]", "must hold values by name"),
         ('{"learning_rate": 1}', "unknown setting of a recipe 'learning_rate'"),
         ('{"lr": -1}', "lr must be positive"),
         ('{"model": 1}', "its model must be a spec"),

@@ -20,6 +20,7 @@ from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
 from segcertify.numerals import upper_digits
 from segcertify.preprocessing import Preprocessing, of_cloud
+from segcertify.storage import limits
 
 XYZ = ("x", "y", "z")
 NORMALS = ("nx", "ny", "nz")
@@ -74,8 +75,8 @@ class CloudSet(DataSet):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_codes(self.name, self.codes, len(self.classes), smallest=IGNORE)
-        if self.points is not None:
-            require_integer("points", self.points)
+        if self.points is not None and require_integer("points", self.points) > limits.POINTS:
+            raise InputError(f"points must be at most {limits.POINTS:,}, but got {self.points!r:.40}")
         require_integer("seed", self.seed, at_least=0)
         wrong = [name for name in self._wanted() if self.columns.count(name) != 1]
         if wrong and any(form(cloud.path) != ".ply" for cloud in self.items):

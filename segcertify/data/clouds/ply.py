@@ -10,6 +10,8 @@ import numpy as np
 from segcertify.arrays import FloatArray
 from segcertify.data.clouds.text import parse_lines
 from segcertify.errors import InputError
+from segcertify.storage import limits
+from segcertify.storage.reading import read_bytes, require_lines
 
 _TYPES = {
     "char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4", "float": "f4",
@@ -31,7 +33,7 @@ class _Header(NamedTuple):
 
 def read_ply(path: Path, names: Sequence[str]) -> FloatArray:
     """Some properties of each vertex, (vertices, names). Vertices come first in the file; what follows is not read."""
-    content = path.read_bytes()
+    content = read_bytes(path, most=limits.PLY_BYTES)
     header = _header(path, content)
     missing = [name for name in names if name not in header.properties]
     if missing:
@@ -41,7 +43,8 @@ def read_ply(path: Path, names: Sequence[str]) -> FloatArray:
         )
     body, count, columns = content[header.size :], header.vertices, list(header.properties)
     if header.format == "ascii":
-        lines = body.decode("latin-1").split("\n")[:count]
+        require_lines(path, min(count, body.count(b"\n")))
+        lines = body.decode("latin-1").split("\n", count)[:count]
         table = parse_lines(lines, columns, path=path, first=header.lines + 1)
         if len(table) < count:
             raise InputError(f"{path} promises {count} vertices, but holds {len(table)} lines of them: is it cut?")
@@ -50,13 +53,15 @@ def read_ply(path: Path, names: Sequence[str]) -> FloatArray:
     if len(body) < count * kind.itemsize:
         promised = f"{count} vertices of {kind.itemsize} bytes each"
         raise InputError(f"{path} promises {promised}, but holds {len(body)} bytes: is it cut?")
+    if count > limits.POINTS:
+        raise InputError(f"{path} has {count:,} vertices, but at most {limits.POINTS:,} are read: thin it out")
     vertices = np.frombuffer(body, kind, count)
     return np.stack([vertices[name].astype(np.float64) for name in names], axis=1)
 
 
 def ply_properties(path: Path) -> tuple[str, ...]:
     """What each vertex has, by name."""
-    return tuple(_header(path, path.read_bytes()).properties)
+    return tuple(_header(path, read_bytes(path, most=limits.PLY_BYTES)).properties)
 
 
 def _header(path: Path, content: bytes) -> _Header:
@@ -72,7 +77,7 @@ def _header(path: Path, content: bytes) -> _Header:
         match line.split():
             case ["format", name, _] if name in _FORMATS and not form:
                 form = name
-            case ["element", name, count] if count.isdecimal():
+            case ["element", name, count] if count.isdecimal() and len(count) <= 20:
                 elements.append(name)
                 vertices = int(count) if elements == ["vertex"] else vertices
             case ["property", *rest] if elements == ["vertex"]:

@@ -8,8 +8,10 @@ import numpy as np
 from segcertify.arrays import FloatArray
 from segcertify.data.clouds.ply import ply_properties, read_ply
 from segcertify.data.clouds.text import numbered_lines, parse_lines
-from segcertify.data.files import read_npy, require_file
+from segcertify.data.files import read_npy
 from segcertify.errors import InputError
+from segcertify.storage import limits
+from segcertify.storage.reading import read_lines
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -25,7 +27,6 @@ def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> Fl
     ``.npy`` files and text files (all but ``.npy`` and ``.ply``) hold
     ``columns``, a row for each point; PLY files say themselves what they hold.
     """
-    require_file(path)
     if form(path) == ".ply":
         table = read_ply(path, wanted)
     else:
@@ -45,7 +46,6 @@ def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> Fl
 
 def layout_of(path: Path, layouts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """The layout of a file: the one with as many columns; for PLY files the longest whose properties are all there."""
-    require_file(path)
     if form(path) == ".ply":
         names = ply_properties(path)
         fitting = [layout for layout in layouts if set(layout) <= set(names)]
@@ -81,14 +81,13 @@ def _width(path: Path) -> int:
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not a text file of numbers: its suffix must say what it is") from None
+    return read_lines(path, cure="a file's suffix must say what it is")
 
 
 def _array(path: Path, columns: Sequence[str]) -> FloatArray:
     array = read_npy(path)
+    if len(array.shape) == 2 and len(array) > limits.POINTS:
+        raise InputError(f"{path} has {len(array):,} points, but at most {limits.POINTS:,} are read: thin it out")
     if array.ndim != 2 or array.shape[1] != len(columns) or np.iscomplexobj(array):
         raise InputError(
             f"{path} must hold real numbers (points, {len(columns)}), the columns {' '.join(columns)}, "

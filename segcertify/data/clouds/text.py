@@ -19,7 +19,7 @@ def parse_lines(lines: Sequence[str], columns: Sequence[str], *, path: Path, fir
         return np.empty((0, len(columns)))
     try:
         table = np.loadtxt(rows, comments=None, ndmin=2)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         _require_numbers(lines, columns, path=path, first=first)
         raise InputError(f"{path} is not a file of numbers ({error}): correct it") from None
     if table.shape[1] != len(columns):

@@ -1,7 +1,6 @@
 """Image files: images as floats, label images as whole numbers, and which label belongs to which image."""
 
 import os
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +11,12 @@ import numpy.typing as npt
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 from PIL.Image import Transpose
 
-from segcertify.data.files import find_files, require_file
+from segcertify.data.files import find_files, require_folder
 from segcertify.data.images.resize import Resize, Size
 from segcertify.data.label_codes import Target, decode
 from segcertify.errors import InputError
+from segcertify.storage import limits
+from segcertify.storage.reading import readable
 
 _GREY_STEP = {"L;2": 85, "L;4": 17}
 """Pillow stretches greys of 2 and 4 bits to 0 .. 255; a label must not be stretched."""
@@ -25,6 +26,10 @@ _UPRIGHT = {
     6: Transpose.ROTATE_270, 7: Transpose.TRANSVERSE, 8: Transpose.ROTATE_90,
 }  # fmt: skip
 """What brings a photograph of each EXIF orientation upright; from 5 on its sides change places."""
+
+
+FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
+"""The forms of image files that are read, by Pillow's names: others can start programs, or have decoders that hang."""
 
 
 class ImageFiles(NamedTuple):
@@ -50,7 +55,10 @@ def read_image(path: Path, *, resize: Resize | None = None, upright: bool = Fals
         pixels = np.asarray((image if change is None else image.transpose(change)).convert("RGB"))
     if resize is not None and resize.before != resize.after:
         return resize.image(pixels)
-    return np.ascontiguousarray(pixels.astype(np.float32).transpose(2, 0, 1) / np.float32(255))
+    x = np.empty((3, *pixels.shape[:2]), np.float32)
+    for channel, colours in enumerate(x):  # one at a time takes the least memory
+        np.divide(pixels[..., channel], np.float32(255), out=colours, dtype=np.float32)
+    return x
 
 
 def read_label(path: str | os.PathLike[str]) -> npt.NDArray[np.int32]:
@@ -104,7 +112,7 @@ def pair_files(
     are taken, in their order, and other files may lie beside them. Pixels are not read.
     """
     suffixes = (image_suffix,) if isinstance(image_suffix, str) else tuple(image_suffix)
-    shared = images.resolve() == labels.resolve()
+    shared = require_folder(images).samefile(require_folder(labels))
     found_images = find_files(images, suffixes, others=(label_suffix,) if shared else ())
     found_labels = find_files(labels, (label_suffix,), others=suffixes if shared else ())
     expected = f"ending in {' or '.join(suffixes)}, in {images}"
@@ -129,15 +137,25 @@ def pair_files(
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     """An open image file. Whatever Pillow says of a bad one becomes an InputError that names it."""
-    require_file(path)
+    readable(path, most=limits.IMAGE_BYTES)
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
+            _require_moderate(path, image)
             yield image
     except InputError:
         raise
     except UnidentifiedImageError:
         raise InputError(
-            f"{path} is not an image that Pillow can read (arrays are .npy, clouds .txt or .ply)"
+            f"{path} is not an image that is read ({', '.join(FORMATS)}; arrays are .npy, clouds .txt or .ply)"
         ) from None
-    except (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError) as error:
-        raise InputError(f"{path} cannot be read ({error}): is it truncated?") from None
+    except Exception as error:  # Pillow's decoders raise whatever damaged numbers lead to
+        raise InputError(f"{path} cannot be read ({error!s:.200}): is it truncated?") from None
+
+
+def _require_moderate(path: Path, image: Image.Image) -> None:
+    """Refuse an image that would take too much memory or time, by its header."""
+    if image.width * image.height > limits.PIXELS:
+        size = f"{image.height:,} x {image.width:,} pixels, but at most {limits.PIXELS:,} pixels"
+        raise InputError(f"{path} has {size} are read: crop it, or make it smaller")
+    if image.format in ("JPEG", "MPO") and (scans := path.read_bytes().count(b"\xff\xda")) > limits.SCANS:
+        raise InputError(f"{path} has {scans} scans, but at most {limits.SCANS} are read: save it again")

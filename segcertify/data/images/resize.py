@@ -8,8 +8,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from segcertify.data.label_codes import Target
-from segcertify.errors import require_integer
+from segcertify.errors import InputError, require_integer
 from segcertify.resampling import ANTIALIASED, resampled, resize_norm
+from segcertify.storage import limits
 
 Size = tuple[int, int]
 """Height and width."""
@@ -27,6 +28,11 @@ class Resize:
     after: Size
     method: str = ANTIALIASED
 
+    def __post_init__(self) -> None:
+        if self.after[0] * self.after[1] > limits.PIXELS:
+            size = f"{self.after[0]} x {self.after[1]} pixels, but at most {limits.PIXELS:,} pixels"
+            raise InputError(f"an image would be resized to {size} are read: ask for a smaller size")
+
     @classmethod
     def to_short_side(cls, before: Size, short_side: int, method: str = ANTIALIASED) -> Self:
         """The change that gives the shorter side ``short_side`` pixels and keeps the ratio of the sides.
@@ -34,7 +40,9 @@ class Resize:
         >>> Resize.to_short_side((300, 451), 160)
         Resize(before=(300, 451), after=(160, 241), method='antialiased')
         """
-        factor = require_integer("short_side", short_side) / min(before)
+        if require_integer("short_side", short_side) > limits.PIXELS:
+            raise InputError(f"short_side must be at most {limits.PIXELS:,} pixels, but got {short_side!r:.40}")
+        factor = short_side / min(before)
         return cls(before, (max(1, round(before[0] * factor)), max(1, round(before[1] * factor))), method)
 
     def norm(self, norm: str = "l2") -> float:

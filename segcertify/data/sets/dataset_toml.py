@@ -1,6 +1,5 @@
 """DatasetToml: a ``dataset.toml``, whose entries are checked when they are asked for."""
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ import numpy as np
 from segcertify.data.label_codes import IGNORE
 from segcertify.errors import InputError
 from segcertify.figures.palette import Bytes, voc_colours
+from segcertify.storage import limits
+from segcertify.storage.plain_values import read_toml
 
 _LARGEST = 65535
 
@@ -19,18 +20,18 @@ class DatasetToml:
 
     def __init__(self, root: Path, keys: Sequence[str], *, see: str) -> None:
         self.root, self.path = root, root / "dataset.toml"
-        if not self.path.is_file():
-            raise InputError(f"no file at {self.path}: write one with at least classes = [...] (see {see})")
-        try:
-            self.entries = tomllib.loads(self.path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{self.path} is not TOML ({error}): correct it") from None
+        missing = f"no file at {self.path}: write one with at least classes = [...] (see {see})"
+        self.entries = read_toml(self.path, missing=missing, cure="correct it")
         known = ("name", *keys, "classes", "colours", "ignore", "label_map")
         if unknown := sorted(set(self.entries) - set(known)):
             raise InputError(f"{self.path} has an unknown entry {unknown[0]!r}: use {', '.join(known)}")
         if "classes" not in self.entries:
             raise InputError(f"{self.path} lacks the entry 'classes': add, for example, classes = ['wall', 'road']")
         self.classes = self.texts("classes")
+        if len(self.classes) > limits.CLASSES:
+            raise InputError(
+                f"{self.path}: there are {len(self.classes)} classes, but at most {limits.CLASSES} are read"
+            )
         if len(set(self.classes)) < len(self.classes):
             raise InputError(f"{self.path}: classes must be different, but got {list(self.classes)}")
 
@@ -72,7 +73,7 @@ class DatasetToml:
         classes = self.classes
         codes = {} if "label_map" in self.entries else {value: value for value in range(len(classes))}
         for key, name in self.table("label_map").items():
-            if not key.isdecimal() or name not in classes:
+            if not key.isdecimal() or len(key) > 9 or name not in classes:
                 raise InputError(
                     f"{self.path}: label_map takes a label value and one of the classes {', '.join(classes)}, "
                     f"but has {key} = {name!r}"

@@ -7,6 +7,7 @@ from segcertify.data.images.reading import pair_files
 from segcertify.data.images.resize import Size
 from segcertify.data.sets.dataset_toml import DatasetToml
 from segcertify.errors import InputError
+from segcertify.storage import limits
 
 _KEYS = ("images", "labels", "image_suffix", "label_suffix", "resize")
 
@@ -45,4 +46,9 @@ def _size(toml: DatasetToml) -> Size | None:
         return None
     if not isinstance(size, list) or len(size) != 2 or 0 in size:
         raise InputError(f"{toml.path}: resize must be [height, width], but got {size!r}")
-    return toml.integer("resize", size[0]), toml.integer("resize", size[1])
+    height, width = (toml.integer("resize", side) for side in size)
+    if height * width > limits.PIXELS:
+        raise InputError(
+            f"{toml.path}: resize asks for {height} x {width} pixels, but at most {limits.PIXELS:,} are read"
+        )
+    return height, width

@@ -10,6 +10,8 @@ from segcertify.data.images.reading import pair_files
 from segcertify.data.label_codes import IGNORE
 from segcertify.errors import InputError, unknown
 from segcertify.figures.palette import voc_colours
+from segcertify.storage import limits
+from segcertify.storage.reading import is_file, read_text
 
 CLASSES = (
     "aeroplane", "bag", "bed", "bedclothes", "bench", "bicycle", "bird", "boat", "book", "bottle", "building",
@@ -56,13 +58,13 @@ def load(root: Path, split: str | None = None, order: str = "list") -> ImageSet:
 def _listed(lists: Path, split: str) -> list[str]:
     """The IDs of a split."""
     path = lists / f"{split}.txt"
-    if not path.is_file():
+    if not is_file(path):
         there = ", ".join(sorted(file.stem for file in lists.glob("*.txt"))) or "none"
         raise InputError(
             f"no list of the split {split!r} at {path} (lists there: {there}): "
             "make it with mmsegmentation's tools/dataset_converters/pascal_context.py"
         )
-    ids = path.read_text(encoding="utf-8").split()
+    ids = read_text(path, cure="make it again").split()
     if not ids:
         raise InputError(f"{path} lists no images: make it again")
     return ids
@@ -70,15 +72,13 @@ def _listed(lists: Path, split: str) -> list[str]:
 
 def _annotated(path: Path, split: str) -> list[str]:
     """The IDs of a split in the order of PASCAL in Detail's file, whose ``images`` have a name and a phase."""
-    if not path.is_file():
-        raise InputError(
-            f"no {path}: copy PASCAL in Detail's file there, or write order=list for the order of the lists"
-        )
+    missing = f"no {path}: copy PASCAL in Detail's file there, or write order=list for the order of the lists"
+    text = read_text(path, most=limits.DETAILS_BYTES, missing=missing, cure="download it again")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), object_hook=_without_annotations)
+        content = json.loads(text, object_hook=_without_annotations)
         ids = [Path(image["file_name"]).stem for image in content["images"] if image["phase"] == split]
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is not PASCAL in Detail's file ({error!r}): download it again") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} is not PASCAL in Detail's file ({error!r:.200}): download it again") from None
     if not ids:
         raise InputError(f"{path} has no images of the split {split!r}: use train or val")
     return ids

@@ -1,6 +1,5 @@
 """ShapeNet-Part (Yi et al. 2016) with normals: 16 categories of shapes, 50 parts."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +8,9 @@ from segcertify.data.files import first_folder
 from segcertify.errors import InputError, unknown
 from segcertify.figures.palette import part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
+from segcertify.storage import limits
+from segcertify.storage.plain_values import loads
+from segcertify.storage.reading import is_file, read_lines, read_text
 
 FOLDER = "shapenetcore_partanno_segmentation_benchmark_v0_normal"
 SPLITS = {"train": ("train",), "val": ("val",), "test": ("test",), "trainval": ("train", "val")}
@@ -62,7 +64,9 @@ def require_categories(category: Sequence[str]) -> None:
 def _synsets(path: Path) -> dict[str, str]:
     """The category of each synset."""
     synsets = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+    for number, line in enumerate(read_lines(path, cure="fetch it again"), 1):
+        if not line.strip() and number > 1:
+            continue
         words = line.split()
         if len(words) != 2 or words[0] not in CATEGORIES:
             raise InputError(
@@ -76,18 +80,19 @@ def _synsets(path: Path) -> dict[str, str]:
 def _listed(folder: Path, split: str, synsets: dict[str, str]) -> list[CloudFile]:
     """The shapes of one list, there or not."""
     path = folder / "train_test_split" / f"shuffled_{split}_file_list.json"
-    if not path.is_file():
-        raise InputError(f"no list of the split {split!r} at {path}: fetch it with the data set")
+    missing = f"no list of the split {split!r} at {path}: fetch it with the data set"
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON ({error}): fetch it again") from None
+        entries = loads(read_text(path, most=limits.JSON_BYTES, missing=missing, cure="fetch it again"))
+    except InputError as error:
+        raise InputError(
+            str(error) if str(path) in str(error) else f"{path} cannot be read ({error}): fetch it again"
+        ) from None
     clouds = []
     for entry in entries if isinstance(entries, list) else [entries]:
         parts = entry.split("/") if isinstance(entry, str) else []
         if len(parts) != 3 or parts[1] not in synsets:
             raise InputError(
-                f"{path} holds {entry!r}, but an entry is shape_data/SYNSET/ID with a synset of {_SYNSETS}: "
+                f"{path} holds {entry!r:.100}, but an entry is shape_data/SYNSET/ID with a synset of {_SYNSETS}: "
                 "fetch it again"
             )
         _, synset, shape = parts
@@ -97,10 +102,10 @@ def _listed(folder: Path, split: str, synsets: dict[str, str]) -> list[CloudFile
 
 def _present(clouds: Sequence[CloudFile], split: str, *, available: bool) -> tuple[CloudFile, ...]:
     """The shapes whose files are there: all of them, unless fewer are asked for."""
-    present = tuple(cloud for cloud in clouds if cloud.path.is_file())
+    present = tuple(cloud for cloud in clouds if is_file(cloud.path))
     absent = len(clouds) - len(present)
     if absent and not (available and present):
-        first = next(cloud.path for cloud in clouds if not cloud.path.is_file())
+        first = next(cloud.path for cloud in clouds if not is_file(cloud.path))
         cure = "" if available or not present else f", or take the {len(present)} others with available=true"
         raise InputError(
             f"{absent} of {len(clouds)} shapes of the split {split!r} are absent, such as {first}: "

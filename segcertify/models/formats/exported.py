@@ -24,12 +24,16 @@ from torch.export.passes import move_to_device_pass
 from segcertify.errors import InputError
 from segcertify.models.formats.pt2_archive import checked_archive
 from segcertify.models.formats.weights import FilePath, first_line
+from segcertify.models.formats.zip_files import require_plain_zip
 from segcertify.models.wrappers.adapters import Adapted, adapt
+from segcertify.storage import limits
+from segcertify.storage.reading import readable
 
 
 def load_torchscript(path: FilePath, *, output: int | str | None = None) -> Adapted:
     """A TorchScript program, on the CPU and in evaluation mode."""
     file = require_file(path, "a TorchScript file, as torch.jit.save writes it")
+    require_plain_zip(file)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # torch.jit stays readable, and files of it abound
         try:
@@ -138,10 +142,7 @@ def file_digest(file: Path) -> str:
 
 def require_file(path: FilePath, kind: str) -> Path:
     """The path of a file that exists."""
-    file = Path(path)
-    if not file.is_file():
-        raise InputError(f"no file at {path}: expected {kind}")
-    return file
+    return readable(path, most=limits.MODEL_BYTES, missing=f"no file at {path}: expected {kind}")
 
 
 def _require_evaluation(node: Any) -> None:

@@ -6,7 +6,6 @@ inside the model; resizing is not done: scales are ours (`MultiScale`).
 """
 
 import importlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,8 +15,12 @@ from torch import Tensor, nn
 
 from segcertify.errors import InputError, require_positive
 from segcertify.models.formats.weights import first_line, refused_object
+from segcertify.models.formats.zip_files import require_moderate_pickles, require_plain_zip
 from segcertify.models.wrappers.adapters import Adapted, Numbers, adapt
 from segcertify.models.wrappers.wrapper import Wrapper
+from segcertify.storage import limits
+from segcertify.storage.plain_values import read_json
+from segcertify.storage.reading import is_file, is_folder, readable
 
 PREPROCESSOR = "preprocessor_config.json"
 GIVE = "give the normalisation, for example ?mean=0.485,0.456,0.406&std=0.229,0.224,0.225"
@@ -31,7 +34,7 @@ def load_huggingface(target: str, *, revision: str = "main", mean: Numbers = Non
     model, preprocessor = _fetch(target, revision)
     if mean is not None or std is not None:
         return adapt(model, mean=mean, std=std).eval()
-    if not preprocessor.is_file():
+    if not is_file(preprocessor):
         raise InputError(f"hf:{target} has no {PREPROCESSOR}: {GIVE}")
     config = _read(preprocessor, target)
     means, stds = colour_statistics(config, source=f"hf:{target}")
@@ -68,9 +71,11 @@ class Reversed(Wrapper):
 
 def _fetch(target: str, revision: str) -> tuple[nn.Module, Path]:
     """The model, all of its weights read, and where its image processor's configuration would be."""
-    local = Path(target).is_dir()
+    local = is_folder(target)
     if not local and not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", target):
         raise InputError(f"no folder at {target}, and it is no hub id such as openmmlab/upernet-convnext-small")
+    if local:
+        _require_moderate(Path(target))
     auto = _transformers().AutoModelForSemanticSegmentation
     try:
         model, report = auto.from_pretrained(
@@ -112,9 +117,31 @@ def _transformers() -> Any:
 def _read(path: Path, target: str) -> dict[str, Any]:
     """The image processor's configuration."""
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"hf:{target}: cannot read {PREPROCESSOR}: {first_line(error)}") from error
-    if not isinstance(config, dict):
-        raise InputError(f"hf:{target}: {PREPROCESSOR} must hold an object, but holds {type(config).__name__}")
-    return config
+        return read_json(path, cure="fetch the model again")
+    except InputError as error:
+        raise InputError(f"hf:{target}: cannot read {PREPROCESSOR}: {first_line(error)}") from None
+
+
+def _require_moderate(folder: Path) -> None:
+    """Refuse files that are too large or compressed, and a configuration that asks for too large a network."""
+    for file in sorted(folder.iterdir()):
+        if file.suffix in (".bin", ".safetensors", ".json"):
+            readable(file, most=limits.JSON_BYTES if file.suffix == ".json" else limits.MODEL_BYTES)
+        if file.suffix == ".bin":
+            require_plain_zip(file)
+            require_moderate_pickles(file)
+    config = folder / "config.json"
+    waiting = [("", read_json(config, missing=f"no config.json in {folder}", cure="fetch the model again"))]
+    while waiting:
+        name, value = waiting.pop()
+        most = limits.LAYERS if re.search(r"depth|layer|block|stage", name) else limits.WIDTH
+        if isinstance(value, int | float) and abs(value) > most:
+            raise InputError(f"{config}: {name} is {value!r:.40}, but at most {most:,} is accepted: is it damaged?")
+        if isinstance(value, dict):
+            waiting += value.items()
+        elif isinstance(value, list):
+            if len(value) > limits.CLASSES:
+                raise InputError(
+                    f"{config}: {name} has {len(value):,} entries, but at most {limits.CLASSES:,} are read"
+                )
+            waiting += ((name, each) for each in value)

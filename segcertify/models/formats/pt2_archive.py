@@ -11,6 +11,7 @@ from typing import Any
 
 from segcertify.errors import InputError
 from segcertify.models.formats.pt2_grammar import checked_program
+from segcertify.storage.plain_values import loads
 
 EXECUTABLE = ("aotinductor/", "constants/custom_obj_", "constants/opaque_obj_")
 """Parts of an archive that hold compiled libraries or pickled objects."""
@@ -56,7 +57,7 @@ def _checked_part(content: bytes, name: re.Match[str], file: Path) -> bytes:
     if not name["program"] and not name["config"]:
         return content
     try:
-        value = json.loads(content.decode("utf-8"))
+        value = loads(content, finite=False)
         if not isinstance(value, dict):
             raise InputError(f"{name[0]} must hold an object, but holds {type(value).__name__}")
         return json.dumps(checked_program(value) if name["program"] else _checked_config(value)).encode()

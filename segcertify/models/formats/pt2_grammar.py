@@ -8,12 +8,12 @@ On loading, torch hands the sizes of tensors (``expr_str``) to sympy, which eval
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from segcertify.errors import InputError
+from segcertify.storage.plain_values import loads
 
 LONGEST = 10_000  # characters of an expression
 LARGEST = 2**63  # number in an expression
@@ -173,7 +173,7 @@ def _is_size(node: ast.AST) -> bool:
 def _require_tree(key: str, text: object) -> None:
     """Refuse all but nested tuples, lists and dictionaries with plain keys, as ``treespec_dumps`` writes them."""
     try:
-        _, tree = json.loads(text)  # type: ignore[arg-type]
+        _, tree = loads(text)  # type: ignore[arg-type]
         _require_node(key, tree)
     except (ValueError, TypeError, KeyError, RecursionError):
         raise _refused(key, text) from None
@@ -182,7 +182,7 @@ def _require_tree(key: str, text: object) -> None:
 def _require_node(key: str, node: Any) -> None:
     if node["type"] is not None:
         _require(_TYPE, key, node["type"])
-    context = None if node["context"] is None else json.loads(node["context"])
+    context = None if node["context"] is None else loads(node["context"])
     for each in [] if context is None else context:
         if type(each) is not int:
             _require(_WORD, key, each)

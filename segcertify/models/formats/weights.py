@@ -20,6 +20,9 @@ from torch import Tensor, nn
 from torch.serialization import safe_globals
 
 from segcertify.errors import InputError
+from segcertify.models.formats.zip_files import require_moderate_pickles, require_plain_zip
+from segcertify.storage import limits
+from segcertify.storage.reading import readable
 
 FilePath = str | os.PathLike[str]
 Network = TypeVar("Network", bound=nn.Module)
@@ -48,10 +51,9 @@ def load_state(path: FilePath) -> State:
     wrapper (``loss...``, ``std``) or to the training run (epoch, optimizer) is left out and logged; anything else left
     out is a warning.
     """
-    file = Path(path)
-    if not file.is_file():
-        raise InputError(f"no checkpoint at {path}: expected a .pth, .pt or .safetensors file")
+    file = require_checkpoint(path)
     content = _read(file)
+    _require_own_size(content, file)
     ignored: list[str] = []
     while (nest := next((key for key in NESTS if isinstance(content.get(key), Mapping)), None)) is not None:
         ignored += [key for key in content if key != nest]
@@ -73,6 +75,12 @@ def load_state(path: FilePath) -> State:
     if surprising:
         warnings.warn(f"{path}: ignored {_some(surprising)}, which no wrapper known here adds", stacklevel=2)
     return State(str(path), tensors, tuple(ignored + surprising))
+
+
+def require_checkpoint(path: FilePath) -> Path:
+    """The path of a file of weights that can be read."""
+    missing = f"no checkpoint at {path}: expected a .pth, .pt or .safetensors file"
+    return readable(path, most=limits.MODEL_BYTES, missing=missing)
 
 
 def set_weights(model: nn.Module, state: State) -> None:
@@ -121,6 +129,9 @@ def _read(file: Path) -> Mapping[str, Any]:
     """The file's content, with nothing in it executed."""
     if file.suffix != ".safetensors" and file.suffix not in TORCH_FILES:
         raise InputError(f"cannot load {file}: expected a name that ends in .safetensors, {', '.join(TORCH_FILES)}")
+    if file.suffix != ".safetensors":
+        require_plain_zip(file)
+        require_moderate_pickles(file)
     try:
         if file.suffix == ".safetensors":
             return load_file(file, device="cpu")
@@ -132,6 +143,21 @@ def _read(file: Path) -> Mapping[str, Any]:
         kind = type(content).__name__
         raise InputError(f"{file} holds {kind}, not a state dict: save it with torch.save(model.state_dict(), ...)")
     return content
+
+
+def _require_own_size(content: Mapping[str, Any], file: Path) -> None:
+    """Refuse tensors that are larger than what the file holds of them: copies of a few numbers, or none at all."""
+    waiting: list[Any] = [content]
+    seen, total, size = set[int](), 0, file.stat().st_size
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Tensor):
+            total += each.numel() * each.element_size()
+        elif isinstance(each, Mapping | list | tuple) and id(each) not in seen:
+            seen.add(id(each))
+            waiting += each.values() if isinstance(each, Mapping) else each
+    if total > 64 * size:  # networks may share weights between layers
+        raise InputError(f"{file} has {size:,} bytes, but its tensors would take {total:,}: save it anew")
 
 
 def refused_object(error: Exception) -> str | None:

@@ -16,9 +16,14 @@ from torch.nn.functional import interpolate, relu
 from segcertify.errors import InputError, require_integer
 from segcertify.models.formats.weights import FilePath, load_state, no_such_network, with_weights
 from segcertify.models.wrappers.normalisation import IMAGENET_MEAN, IMAGENET_STD, Normalise, Numbers
+from segcertify.storage import limits
 
 STEM = 64
 EXPANSION = 4
+
+
+WIDEST, DEEPEST = 128, 16
+"""The largest width, and the largest numbers of blocks and modules: beyond, a network takes gigabytes or minutes."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +36,13 @@ class Architecture:
     modules: tuple[int, int, int] = (1, 4, 3)
 
     def __post_init__(self) -> None:
-        for name in ("width", "classes", "blocks"):
-            require_integer(name, getattr(self, name))
-        if len(self.modules) != 3 or any(require_integer("a number of modules", count) < 1 for count in self.modules):
-            raise InputError(f"modules must be three counts, for stages 2, 3 and 4, but got {self.modules!r}")
+        for name, most in (("width", WIDEST), ("classes", limits.CLASSES), ("blocks", DEEPEST)):
+            if require_integer(name, getattr(self, name)) > most:
+                raise InputError(f"{name} must be at most {most}, but got {getattr(self, name)!r:.40}")
+        if len(self.modules) != 3 or any(require_integer("modules", count) > DEEPEST for count in self.modules):
+            raise InputError(
+                f"modules must be three counts of at most {DEEPEST}, for stages 2, 3 and 4, but got {self.modules!r}"
+            )
 
     def description(self) -> dict[str, Any]:
         """The sizes as plain values."""

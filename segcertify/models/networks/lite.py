@@ -47,6 +47,10 @@ DEPTHS = {16: 5, 32: 7}  # how many stages bring the features to a stride
 SKIPS = {4: 1, 8: 2, 16: 4}  # the stages whose output the decoder takes: the last ones at strides 4, 8 and 16
 
 
+WIDEST = 1024
+"""The largest width: beyond it the decoder takes gigabytes."""
+
+
 def stages(size: int = 0) -> tuple[Stage, ...]:
     """The stages of an EfficientNet-Lite: channels are multiples of 8, and the ends are as deep as in the smallest.
 
@@ -74,6 +78,8 @@ class Lite(nn.Module):
         std: Numbers = STD,
     ) -> None:  # fmt: skip
         super().__init__()
+        if isinstance(width, int) and width > WIDEST:
+            raise InputError(f"Lite's width must be at most {WIDEST}, but got {width!r:.40}")
         if stride not in DEPTHS:
             raise InputError(f"Lite's stride must be 16 or 32, but got {stride!r}")
         self.classes, self.width = require_integer("classes", classes), require_integer("width", width)

@@ -4,6 +4,7 @@ import logging
 import os
 import pickle
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from segcertify import InputError
+from segcertify.models.formats import zip_files
 from segcertify.models.formats.weights import State, load_state, set_weights
 from segcertify.models.networks.hrnet import load_hrnet
 
@@ -180,3 +182,24 @@ def test_weights_of_another_network(tmp_path):
     torch.save(WEIGHTS, tmp_path / "a.pth")
     with pytest.raises(InputError, match=r"a\.pth is no HRNetV2 segmentation network"):
         load_hrnet(tmp_path / "a.pth")
+
+
+def test_zip_files_that_would_grow_are_refused(tmp_path):
+    """A compressed part of 100 MB, in a file of 100 kB; and a pickle that makes a large object from a number."""
+    torch.save({"a": torch.zeros(3)}, tmp_path / "good.pth")
+    with zipfile.ZipFile(tmp_path / "good.pth") as old, zipfile.ZipFile(tmp_path / "bomb.pth", "w") as new:
+        for name in old.namelist():
+            large = name.endswith("data/0")
+            content = b"\x00" * 100_000_000 if large else old.read(name)
+            new.writestr(name, content, zipfile.ZIP_DEFLATED if large else zipfile.ZIP_STORED)
+    assert (tmp_path / "bomb.pth").stat().st_size < 200_000
+    with pytest.raises(InputError, match="too much compressed content"):
+        zip_files.require_plain_zip(tmp_path / "bomb.pth")
+    with pytest.raises(InputError, match="too much compressed content"):
+        load_state(tmp_path / "bomb.pth")
+    (tmp_path / "maker.pth").write_bytes(b"\x80\x02cbuiltins\nbytearray\n\x8a\x05\x00\x00\x00\x00\x02\x85R.")
+    with pytest.raises(InputError, match="its pickle makes a bytearray"):
+        load_state(tmp_path / "maker.pth")
+    torch.save({"a": torch.zeros(1).expand(10**7)}, tmp_path / "wide.pth")
+    with pytest.raises(InputError, match="its tensors would take 40,000,000"):
+        load_state(tmp_path / "wide.pth")

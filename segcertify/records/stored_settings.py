@@ -1,0 +1,68 @@
+"""Stored settings: the configuration of an evaluation as a file holds it, checked before it is used."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.preprocessing import require_preprocessing
+from segcertify.records.settings import AttackSettings, Setting
+from segcertify.stats.correction import K_FWER, PROCEDURES
+from segcertify.storage import limits
+
+_TEXTS = ("model", "data", "scenes", "noise", "precision", "device", "version")
+
+
+def require_settings(found: Mapping[str, Any]) -> None:
+    """Raise `InputError` unless every setting has a value of its type; earlier versions lack some."""
+    for name in _TEXTS:
+        if not isinstance(found.get(name, ""), str):
+            raise InputError(f"{name} must be a text, but is {found[name]!r:.100}")
+    classes = _texts("classes", found.get("classes", []))
+    if len(classes) > limits.CLASSES:
+        raise InputError(f"there are {len(classes)} classes, but at most {limits.CLASSES} are evaluated")
+    for each in _list("settings", found["settings"]):
+        Setting(**_mapping("a setting", each))
+    for name in _texts("corrections", found.get("corrections", [])):
+        if name not in (*PROCEDURES, K_FWER):
+            raise InputError(f"unknown correction {name!r:.100}")
+    for category, parts in _mapping("categories", found["categories"]).items():
+        if any(require_integer("a part", part, at_least=0) >= len(classes) for part in _list(category, parts)):
+            raise InputError(f"the category {category!r:.100} has parts that are no classes")
+    _require_numbers(found)
+    if found["attack"] is not None:
+        AttackSettings(**_mapping("attack", found["attack"]))
+    for noise in _mapping("noises", found["noises"] or {}).values():
+        _mapping("a noise", noise)
+    if found["preprocessing"] is not None:
+        require_preprocessing(_mapping("preprocessing", found["preprocessing"]))
+
+
+def _require_numbers(found: Mapping[str, Any]) -> None:
+    """The numbers and the flag."""
+    for name, least in (("seed", 0), ("n0", 0), ("k", 1)):
+        if found.get(name) is not None:
+            require_integer(name, found[name], at_least=least)
+    if "alpha" in found:
+        if isinstance(found["alpha"], str):
+            raise InputError(f"alpha must be a number, but is {found['alpha']!r:.40}")
+        require_probability("alpha", found["alpha"])
+    if not isinstance(found["seed_given"], bool):
+        raise InputError(f"seed_given must be true or false, but is {found['seed_given']!r:.40}")
+
+
+def _mapping(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{name} must hold values by name, but is {value!r:.100}")
+    return value
+
+
+def _list(name: str, values: Any) -> list[Any]:
+    if not isinstance(values, list):
+        raise InputError(f"{name} must be a list, but is {values!r:.100}")
+    return values
+
+
+def _texts(name: str, values: Any) -> list[str]:
+    if not all(isinstance(value, str) for value in _list(name, values)):
+        raise InputError(f"{name} must be a list of texts, but is {values!r:.100}")
+    return list(values)
