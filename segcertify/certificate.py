@@ -85,7 +85,7 @@ class Certificate:
     def __post_init__(self) -> None:
         require_probability("alpha", self.alpha)
         for name in ("n", "n0", "N", "k"):
-            require_integer(name, getattr(self, name))
+            require_integer(name, getattr(self, name), at_least=int(name != "n0"))  # n0 = 0: no pilot
         require_draws("n", self.n)
         for name in ("norm", "correction", "version", "date", "command"):
             if not isinstance(getattr(self, name), str):

@@ -8,8 +8,9 @@ from segcertify.arrays import BoolArray, FloatArray, Histogram
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
-from segcertify.stats.binomial import lower_bounds, p_values
+from segcertify.stats.binomial import lower_bounds
 from segcertify.stats.correction import PROCEDURES, Correction, Procedure, procedure
+from segcertify.stats.pilotless import label_threshold
 from segcertify.stats.planning import require_certifiable
 from segcertify.votes import Votes
 
@@ -29,7 +30,8 @@ def certify_votes(
     With probability at least 1 - alpha over the draws, for every component that
     is not ABSTAIN and every perturbation within ``radius``, the smoothed arg-max
     keeps the label: its probability stays above 1/2. (Other corrections claim
-    less: see the certificate's ``claim``.)
+    less: see the certificate's ``claim``.) Votes without a pilot (n0 = 0) are
+    tested with p-values that allow for it, by Holm and Bonferroni alone.
 
     Parameters
     ----------
@@ -54,10 +56,11 @@ def certify_votes(
     alpha = require_probability("alpha", alpha)
     chosen = procedure(correction, k=k, b=b)
     radius = float(votes.noise.radius(tau, norm, votes.input_shape))
-    pv = p_values(votes.n, tau)  # BinPValue, one per possible count
-    enough = chosen.threshold(votes.histogram(), pv, alpha)  # FwerControl
+    enough = label_threshold(  # FwerControl of BinPValue, one per possible count
+        votes.histogram(), n=votes.n, tau=tau, alpha=alpha, chosen=chosen, pilot=votes.n0 > 0
+    )
     try:
-        require_certifiable(votes.N, tau, alpha, chosen, votes.n)
+        require_certifiable(votes.N, tau, alpha, chosen, votes.n, votes.n0 > 0)
     except InputError as hopeless:
         warnings.warn(f"{hopeless} All components abstain.", stacklevel=2)
     return _certificate(votes, votes.agree >= enough, radius=radius, norm=norm, tau=tau, alpha=alpha, chosen=chosen)
@@ -69,15 +72,21 @@ def radius_map(votes: Votes, *, alpha: float, norm: str | None = None, cap: floa
     With probability at least 1 - alpha, for every component i with R_i > 0 at
     once, its candidate stays the smoothed arg-max within R_i. The null hypotheses
     are nested in tau, so a Clopper-Pearson bound at alpha / N covers all
-    components and all radii together. (Holm's levels are not valid here.)
+    components and all radii together. (Holm's levels are not valid here.) Without
+    a pilot (n0 = 0) the bounds are at alpha / (2 N).
 
     With ``cap``, a probability in (1/2, 1), no radius exceeds that of the cap, and
     in return the levels are Holm's: components whose bound reaches the cap need no
     further protection. Choose it before looking, such as the tau that you would certify at.
+    A cap needs votes with a pilot.
     """
-    alpha = require_probability("alpha", alpha)
+    alpha = require_probability("alpha", alpha) / (1 if votes.n0 else 2)
     if cap is None:
         table = radius_table(votes.noise, n=votes.n, N=votes.N, alpha=alpha, norm=norm, input_shape=votes.input_shape)
+    elif not votes.n0:
+        raise InputError(
+            "a capped radius map needs candidates from a pilot, but these votes have n0=0: leave out the cap"
+        )
     else:
         bounds = capped_bounds(votes.histogram(), alpha, require_probability("cap", cap, low=0.5))
         table = np.asarray(votes.noise.radius(bounds, norm, votes.input_shape), float)
@@ -120,6 +129,8 @@ def indiv_class(votes: Votes, *, alpha: float, norm: str | None = None) -> Certi
     above 1/2 makes all abstain. For one component this is Cohen's Certify.
     """
     alpha = require_probability("alpha", alpha)
+    if not votes.n0:
+        raise InputError("indiv_class needs labels that other draws chose, but these votes have no pilot (n0=0)")
     tested = votes.agree if votes.mask is None else votes.agree[votes.mask]
     bound = float(lower_bounds(votes.n, alpha / votes.N)[tested.min()])  # the smallest lower bound on p_A
     certified = np.full(votes.candidate.shape, bound > 0.5)

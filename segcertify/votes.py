@@ -10,21 +10,25 @@ from typing import Any
 
 import numpy as np
 
+from segcertify import class_counts
 from segcertify.arrays import Array, BoolArray, Histogram, IntArray
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import Noise, from_plain, require_noise, to_plain
 from segcertify.preprocessing import Preprocessing, require_plain, require_preprocessing
-from segcertify.storage import archive, limits
+from segcertify.storage import archive, limits, sparse
 from segcertify.storage.same_run import difference
 
 Interval = tuple[int, int]
 
-_VERSION = 3
+_VERSION = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Votes:
     """A candidate label per component, from n0 draws, and how many of n fresh draws agree with it.
+
+    With n0 = 0 there is no pilot: the candidate is the most frequent label of the n
+    draws themselves, and corrections allow for it (`segcertify.stats.pilotless`).
 
     Arrays have the components' shape. ``draws`` are the recorded draws as
     intervals of indices, n in all; ``mask`` marks the components to test (all
@@ -41,6 +45,10 @@ class Votes:
     model in plain values (`segcertify.sampling.identity`), ``preprocessing`` what
     was done to the input's file before the noise (`segcertify.preprocessing`). An
     empty ``model`` is an unknown one: of counts made elsewhere, or of older files.
+
+    ``counts``, where they were kept, say how often each class came up in the n draws:
+    (classes, *components). ``classes`` is how many the model has; None if that is not
+    known, and ``counts`` then ends at the largest label seen.
 
     Adding draws, or trying another seed, after seeing a result is a new claim.
     """
@@ -62,11 +70,13 @@ class Votes:
     seed_given: bool = True
     model: Mapping[str, Any] = field(default_factory=dict)
     preprocessing: Preprocessing | None = None
+    counts: IntArray | None = None
+    classes: int | None = None
 
     def __post_init__(self) -> None:
         n = require_draws("n", self.n)
         object.__setattr__(self, "n", n)
-        object.__setattr__(self, "n0", require_integer("n0", self.n0))
+        object.__setattr__(self, "n0", require_integer("n0", self.n0, at_least=0))
         require_noise(self.noise)
         require_identity(self)
         candidate = _integers("candidate", self.candidate)
@@ -80,6 +90,15 @@ class Votes:
             raise InputError(f"earlier counts must be of fewer than n={n} draws, but are of {sorted(self.earlier)}")
         earlier = {m: _counts(f"agree after {m} draws", a, candidate.shape, m) for m, a in self.earlier.items()}
         object.__setattr__(self, "earlier", MappingProxyType(earlier))
+        if self.earlier and not self.n0:
+            raise InputError("votes without a pilot (n0=0) keep no earlier counts: their labels could be others then")
+        if self.classes is not None and candidate.max() >= require_integer("classes", self.classes):
+            raise InputError(f"candidates must be below classes={self.classes}, but the largest is {candidate.max()}")
+        if self.counts is not None:
+            counts = class_counts.require_counts(self.counts, candidate, self.agree, n=n, chosen_by_them=not self.n0)
+            object.__setattr__(self, "counts", counts)
+            if self.classes not in (None, len(counts)):
+                raise InputError(f"counts are of {len(counts)} classes, but classes={self.classes}")
         if self.mask is not None:
             object.__setattr__(self, "mask", require_mask(self.mask, candidate.shape))
         if self.input_shape is not None:
@@ -138,19 +157,32 @@ class Votes:
             raise InputError(f"votes with different pre-processing do not merge: {both}")
         if not _same(self.mask, other.mask):
             raise InputError("votes with different masks do not merge")
+        if None not in (self.classes, other.classes) and self.classes != other.classes:
+            raise InputError(f"votes of {self.classes} and of {other.classes} classes do not merge")
 
     def merge(self, other: Votes) -> Votes:
         """The votes of both runs' draws together: same input, noise, seed and candidates, different draws.
 
-        The seed counts as given if it was given to either run.
+        The seed counts as given if it was given to either run. Counts of all classes
+        add up where both have them; without a pilot both must, and the candidates
+        are chosen anew.
         """
         self.require_same_run(other)
         if self.seed is None:
             raise InputError("votes without a seed do not merge: nothing shows that their draws differ")
-        if not _same(self.candidate, other.candidate):
+        if self.n0 and not _same(self.candidate, other.candidate):
             raise InputError("votes with different candidates do not merge: they come from different models or draws")
+        counts, n, draws = None, self.n + other.n, _union(self.draws, other.draws)
+        if self.counts is not None and other.counts is not None:
+            counts = class_counts.added(self.counts, other.counts, n)
+        candidate, agree = self.candidate, self.agree + other.agree
+        if not self.n0:
+            if counts is None:
+                raise InputError("votes without a pilot (n0=0) merge by the counts of all classes: use counts=True")
+            candidate, agree = class_counts.most_frequent(counts)
         return replace(
-            self, agree=self.agree + other.agree, n=self.n + other.n, draws=_union(self.draws, other.draws), earlier={},
+            self, candidate=candidate, agree=agree, n=n, draws=draws, earlier={}, counts=counts,
+            classes=self.classes or other.classes,
             seed_given=self.seed_given or other.seed_given, model=self.model or other.model,
             preprocessing=self.preprocessing or other.preprocessing,
         )  # fmt: skip
@@ -162,19 +194,21 @@ class Votes:
         arrays: dict[str, Array] = {name: archive.smallest_integers(array) for name, array in counts.items()}
         if self.mask is not None:
             arrays["mask"] = self.mask
+        if self.counts is not None:
+            arrays |= sparse.packed("counts", self.counts)
         header = {
             "n": self.n, "n0": self.n0, "noise": to_plain(self.noise), "seed": self.seed, "input_id": self.input_id,
             "input_shape": self.input_shape, "input_digest": self.input_digest, "draws": self.draws,
             "earlier": list(self.earlier), "fingerprint": self.fingerprint,
             "fingerprint_of": self.fingerprint_of, "seed_given": self.seed_given, "model": self.model,
-            "preprocessing": self.preprocessing,
+            "preprocessing": self.preprocessing, "classes": self.classes,
         }  # fmt: skip
         archive.write(path, kind="votes", version=_VERSION, header=header, arrays=arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Votes:
         """Read a file that `save` wrote."""
-        migrations: dict[int, archive.Migration] = {1: _from_version_1, 2: dict}  # 2: no model, no pre-processing
+        migrations: dict[int, archive.Migration] = {1: _from_version_1, 2: dict, 3: dict}  # 2: no model; 3: no counts
         header, arrays = archive.read(path, kind="votes", version=_VERSION, migrations=migrations)
         try:
             earlier = {m: arrays[f"agree_{m}"] for m in header.pop("earlier")}
@@ -182,14 +216,20 @@ class Votes:
             header["fingerprint"] = tuple(header["fingerprint"])
             header["draws"] = tuple((start, stop) for start, stop in header["draws"])
             header["input_shape"] = None if header["input_shape"] is None else tuple(header["input_shape"])
-            return cls(arrays["candidate"], arrays["agree"], mask=arrays.get("mask"), earlier=earlier, **header)
+            mask, shape, counts = arrays.get("mask"), arrays["candidate"].shape, None
+            if sparse.packed_planes("counts", arrays):
+                counts = class_counts.from_planes(sparse.unpacked("counts", arrays, shape), header["n"])
+            return cls(arrays["candidate"], arrays["agree"], mask=mask, earlier=earlier, counts=counts, **header)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"{path} is not a complete votes file ({error}): make it again") from None
 
     def __repr__(self) -> str:
+        chosen = f"candidates from n0={self.n0} draws, agreement of n={self.n} further draws"
+        if not self.n0:
+            chosen = f"the most frequent labels of n={self.n} draws, without a pilot,"
         return (
-            f"Votes({self.N:,} components of shape {self.candidate.shape}: candidates from n0={self.n0} draws, "
-            f"agreement of n={self.n} further draws with {self.noise}, seed={seed_text(self.seed)}, "
+            f"Votes({self.N:,} components of shape {self.candidate.shape}: {chosen} with {self.noise}, "
+            f"seed={seed_text(self.seed)}, "
             f"input_id={self.input_id!r})"
         )
 

@@ -323,7 +323,7 @@ def test_the_claim_says_what_a_given_seed_assumes(tmp_path):
         ({"n": 0}, "n must be an integer not less than 1"),
         ({"n": 99.5}, "n must be an integer"),
         ({"n": "100"}, "n must be an integer"),
-        ({"n0": 0}, "n0 must be an integer not less than 1"),
+        ({"n0": -1}, "n0 must be an integer not less than 0"),
         ({"n0": None}, "n0 must be an integer"),
         ({"k": 2}, "k=2 is for the guarantee 'k-fwer'"),
         ({"correction": "sidak"}, "the correction 'sidak' does not give the guarantee 'fwer'"),

@@ -55,7 +55,7 @@ def test_a_truncated_file_is_refused(tmp_path, keep):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.update(version=99), "format version 99, but this segcertify reads version 3"),
+        (lambda m: m.update(version=99), "format version 99, but this segcertify reads version 4"),
         (lambda m: m.update(format="other"), "holds 'other', not segcertify.votes"),
         (lambda m: "{", "header is missing or unreadable"),
         (lambda m: "[1, 2]", "header is missing or unreadable"),

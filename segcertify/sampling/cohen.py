@@ -47,6 +47,7 @@ def certify(
     smoothed arg-max within ``radius``. ``labels`` is a single number.
     """
     require_probability("alpha", alpha)
+    require_integer("n0", n0)  # IndivClass needs a pilot
     smooth = Smooth(model, noise, seed=seed, batch_size=batch_size, device=device)
     noise.radius(0.5, norm, _require_classifier(smooth, x).input_shape)  # refuse a norm that this noise cannot prove
     return indiv_class(smooth.votes(x, n=n, n0=n0, input_id=input_id, progress=False), alpha=alpha, norm=norm)

@@ -1,10 +1,12 @@
 """Counting labels over draws, a batch at a time: memory does not grow with the number of draws."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
+from segcertify.class_counts import from_planes
+from segcertify.errors import InputError
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import COUNTS, Checkpoint, State
 from segcertify.sampling.draws import Draws, count_type
@@ -17,10 +19,17 @@ Counts = Iterator[tuple[int, torch.Tensor]]
 """After each batch the index of the next draw, and its label maps or the counts so far."""
 
 
-def class_counts(batches: Counts, counts: torch.Tensor) -> Counts:
-    """How often each class came up, (classes, *components), from batches of label maps; goes on from ``counts``."""
+def class_counts(batches: Counts, counts: torch.Tensor, classes: int | None = None) -> Counts:
+    """How often each class came up, (classes, *components), from batches of label maps; goes on from ``counts``.
+
+    A label that is not below ``classes`` is refused; where the number is not known, counts of more are added.
+    """
     for stop, labels in batches:
         missing = int(labels.max()) + 1 - len(counts)
+        if classes and missing > 0:
+            raise InputError(
+                f"the model gave the label {int(labels.max())}, but it has classes={classes}: say how many"
+            )
         if missing > 0:
             counts = torch.cat([counts, counts.new_zeros((missing, *counts.shape[1:]))])
         counts.scatter_add_(0, labels, counts.new_ones(()).expand(labels.shape))
@@ -46,33 +55,79 @@ def last(counts: Counts) -> torch.Tensor:
     return total
 
 
-def two_passes(
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of the classes' counts: ``counts`` says whether, ``classes`` is their number where a user gave it."""
+
+    counts: bool = False
+    classes: int | None = None
+
+
+def sampled(
     draws: Draws, saved: Checkpoint, *, n: int, n0: int, first: int = 0, prefixes: Sequence[int] = (),
-    progress: bool | Advance | None = None,
+    kept: Kept = Kept(), progress: bool | Advance | None = None,
 ) -> Votes:  # fmt: skip
-    """Candidates from n0 draws, and their agreement with n fresh draws from ``first`` on [Fischer2021, Sample]."""
-    state = saved.load() or State("candidate", 0, draws.batch_size, {})
+    """Candidates from n0 draws, and their agreement with n fresh draws from ``first`` on [Fischer2021, Sample].
+
+    Without a pilot (n0 = 0) the n draws choose the candidates too.
+    """
+    state = saved.load() or State("candidate" if n0 else "agree", 0, draws.batch_size, {})
     draws.batch_size = state.batch_size  # resuming keeps the batch partition
     with saved.watching(), progress_bar(n0 + n, "sampling", show=progress) as advance:
         advance(state.done + (n0 if state.phase == "agree" else 0))
+        candidate = None
         if state.phase == "candidate":
-            counts = state.counts(draws.zeros(n0, draws.classes))
-            batches = draws.batches("candidate", state.done, n0, advance=advance)
-            for stop, counts in class_counts(batches, counts):  # noqa: B020
-                saved.save_if_due("candidate", stop, {COUNTS: counts})
-            candidate = most_frequent(counts)  # top index
-            del counts
+            candidate = _candidates(draws, saved, state, n0, advance)
             state = State("agree", 0, draws.batch_size, {})
-        else:
+        elif n0:
             candidate = state.goes_on("candidate", draws.zeros(LARGEST_LABEL))
-        agree = state.goes_on("agree", draws.zeros(n))
-        earlier = {m: state.goes_on(f"agree_{m}", agree) for m in prefixes if m <= state.done}
-        ends = [first + m for m in prefixes]
-        batches = draws.batches("agree", first + state.done, first + n, ends=ends, advance=advance)
-        for stop, agree in agreement(batches, candidate, agree):  # noqa: B020
-            if stop in ends:
-                earlier[stop - first] = agree.clone()
-            arrays = {"candidate": candidate, "agree": agree} | {f"agree_{m}": each for m, each in earlier.items()}
-            saved.save_if_due("agree", stop - first, arrays, last=stop == first + n)
+        if candidate is None or kept.counts:
+            votes = _counted(draws, saved, state, candidate, n=n, n0=n0, first=first, kept=kept, advance=advance)
+        else:
+            ranges = {"n": n, "n0": n0, "first": first, "prefixes": prefixes}
+            votes = _agreed(draws, saved, state, candidate, **ranges, advance=advance)
+    return replace(votes, draws=((first, first + n),))
+
+
+def _candidates(draws: Draws, saved: Checkpoint, state: State, n0: int, advance: Advance) -> torch.Tensor:
+    """The most frequent label of n0 draws."""
+    counts = state.counts(draws.zeros(n0, draws.classes or 1))
+    for stop, counts in class_counts(draws.batches("candidate", state.done, n0, advance=advance), counts):  # noqa: B020
+        saved.save_if_due("candidate", stop, {COUNTS: counts})
+    return most_frequent(counts)  # top index
+
+
+def _agreed(
+    draws: Draws, saved: Checkpoint, state: State, candidate: torch.Tensor, *, n: int, n0: int, first: int,
+    prefixes: Sequence[int], advance: Advance,
+) -> Votes:  # fmt: skip
+    """How many of n draws agree with the candidates, also after fewer draws."""
+    agree = state.goes_on("agree", draws.zeros(n))
+    earlier = {m: state.goes_on(f"agree_{m}", agree) for m in prefixes if m <= state.done}
+    ends = [first + m for m in prefixes]
+    batches = draws.batches("agree", first + state.done, first + n, ends=ends, advance=advance)
+    for stop, agree in agreement(batches, candidate, agree):  # noqa: B020
+        if stop in ends:
+            earlier[stop - first] = agree.clone()
+        arrays = {"candidate": candidate, "agree": agree} | {f"agree_{m}": each for m, each in earlier.items()}
+        saved.save_if_due("agree", stop - first, arrays, last=stop == first + n)
     votes = draws.record(candidate.cpu().numpy(), agree.cpu().numpy(), n=n, n0=n0)
-    return replace(votes, draws=((first, first + n),), earlier={m: each.cpu().numpy() for m, each in earlier.items()})
+    return replace(votes, earlier={m: each.cpu().numpy() for m, each in earlier.items()})
+
+
+def _counted(
+    draws: Draws, saved: Checkpoint, state: State, candidate: torch.Tensor | None, *, n: int, n0: int, first: int,
+    kept: Kept, advance: Advance,
+) -> Votes:  # fmt: skip
+    """How often each class came up in n draws; without candidates, the most frequent ones."""
+    known = draws.classes or kept.classes
+    counts = state.counts(draws.zeros(n, known or 1))
+    batches = draws.batches("agree", first + state.done, first + n, advance=advance)
+    pilot = {} if candidate is None else {"candidate": candidate}
+    for stop, counts in class_counts(batches, counts, known):  # noqa: B020
+        saved.save_if_due("agree", stop - first, {COUNTS: counts, **pilot}, last=stop == first + n)
+    labels = most_frequent(counts) if candidate is None else candidate
+    agree = counts.gather(0, labels[None].long())[0]
+    votes = draws.record(labels.cpu().numpy(), agree.cpu().numpy(), n=n, n0=n0)
+    planes = (plane.cpu().numpy() for plane in counts)
+    return replace(votes, counts=from_planes(planes, n) if kept.counts else None, classes=known)

@@ -86,9 +86,9 @@ class Draws:
         return ModelError(f"{said} (after {start} draws for {which}, of the input {self.input_id!r})")
 
     @property
-    def classes(self) -> int:
-        """How many classes the model's logits have; 1 for a model that gives labels, until larger ones are seen."""
-        return self._probe.classes or 1
+    def classes(self) -> int | None:
+        """How many classes the model's logits have; None for a model that gives labels."""
+        return self._probe.classes
 
     def zeros(self, n: int, *classes: int) -> torch.Tensor:
         """Counts of n draws to begin with: (*components), or (classes, *components)."""

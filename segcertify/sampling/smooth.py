@@ -18,7 +18,7 @@ from segcertify.noise import Gaussian, Noise, require_noise
 from segcertify.preprocessing import Preprocessing, require_plain
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, recorded_seed
-from segcertify.sampling.counting import agreement, class_counts, last, two_passes
+from segcertify.sampling.counting import Kept, agreement, class_counts, last, sampled
 from segcertify.sampling.draws import Draws, Input, require_device, require_input, working_device
 from segcertify.sampling.identity import identity, identity_with_answers, weights_state
 from segcertify.sampling.probe import Probe, probe
@@ -131,9 +131,13 @@ class Smooth:
         checkpoint: Path | None = None,
         checkpoint_every: float = 10.0,
         preprocessing: Preprocessing | None = None,
+        counts: bool = False,
+        classes: int | None = None,
         progress: bool | Advance | None = None,
     ) -> Votes:
         """The candidate per component from n0 draws, and its agreement count among n fresh draws.
+
+        With n0 = 0 there is no pilot: all n draws choose the candidates and count.
 
         Parameters
         ----------
@@ -155,25 +159,37 @@ class Smooth:
         preprocessing : mapping, optional
             What was done to the input's file before the noise, in plain values (`segcertify.preprocessing`): the
             claim then says what its radius is about.
+        counts : bool
+            Keep the counts of all classes in the n draws, for sets (`segcertify.certify_sets`) and to merge votes
+            without a pilot.
+        classes : int, optional
+            How many classes a model that gives labels has. Logits say it themselves.
         progress : bool or function, optional
             Whether to show a progress bar; by default on a terminal only. A function is called with each number
             of draws done, and no bar is shown.
         """
-        n, n0 = require_integer("n", n), require_integer("n0", n0)
+        n, n0 = require_integer("n", n), require_integer("n0", n0, at_least=0)
         first = require_integer("first", first, at_least=0)
         if not isinstance(prefixes, Iterable):
             raise InputError(f"prefixes must be a sequence of numbers such as (100, 300), but got {prefixes!r}")
         prefixes = sorted({require_integer("a prefix", m) for m in prefixes} - {n})
         if prefixes and prefixes[-1] > n:
             raise InputError(f"prefixes must not exceed n={n}, but got {prefixes[-1]}")
+        if prefixes and (counts or not n0):
+            raise InputError(
+                "prefixes are for votes with a pilot (n0 >= 1) and without counts=True: sample each n anew"
+            )
         draws = self.draws(x, input_id, recorded=recorded_seed(checkpoint))
         mask = None if mask is None else require_mask(mask, draws.components)
         tested = None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest()
         run = {"mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes}
+        kept = Kept(bool(counts), _known_classes(classes, draws))
+        if counts:
+            run |= {"counts": True, "classes": kept.classes}
         described = require_plain("model", self.identity(draws))
         preprocessing = None if preprocessing is None else require_plain("preprocessing", preprocessing)
         saved = Checkpoint(checkpoint, draws, run, every=checkpoint_every)
-        votes = two_passes(draws, saved, n=n, n0=n0, first=first, prefixes=prefixes, progress=progress)
+        votes = sampled(draws, saved, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, progress=progress)
         return replace(votes, mask=mask, model=described, preprocessing=preprocessing)
 
     def certify(
@@ -209,7 +225,8 @@ class Smooth:
         draws = self.draws(x, input_id, recorded=recorded_seed(checkpoint) or stored.seed)
         self.noise.radius(tau, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
         tested = np.ones(draws.components, bool) if mask is None else require_mask(mask, draws.components)
-        require_certifiable(int(tested.sum()), tau, alpha, chosen, require_integer("n", n))
+        n, pilot = require_integer("n", n), require_integer("n0", n0, at_least=0) > 0
+        require_certifiable(int(tested.sum()), tau, alpha, chosen, n, pilot)
         model = self.identity(draws)
         stored.require_same_run(draws, n=n, n0=n0, mask=mask, model=model, preprocessing=preprocessing)
         if (votes := stored.reused(draws)) is not None:
@@ -247,7 +264,7 @@ class Smooth:
         draws = self.draws(x, input_id)
         with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
             batches = draws.batches("agree", 0, n, advance=advance)
-            return last(class_counts(batches, draws.zeros(n, draws.classes))).cpu().numpy().astype(np.int32)
+            return last(class_counts(batches, draws.zeros(n, draws.classes or 1))).cpu().numpy().astype(np.int32)
 
     def agreement(
         self, x: Input, labels: IntArray, *, n: int = 100, input_id: str = "", progress: bool | Advance | None = None
@@ -265,16 +282,25 @@ class Smooth:
             return last(agreement(batches, wanted, draws.zeros(n))).cpu().numpy().astype(np.int32)
 
 
+def _known_classes(given: int | None, draws: Draws) -> int | None:
+    """How many classes the model has, as its logits or the caller say."""
+    if given is not None and draws.classes not in (None, require_integer("classes", given)):
+        raise InputError(f"the model's logits have {draws.classes} classes, but classes={given}: leave it out")
+    return draws.classes or given
+
+
 def sample(
     model: Segmenter, x: Input, *, noise: Noise, n: int = 100, n0: int = 10, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, input_id: str = "",
     mask: BoolArray | None = None, first: int = 0, prefixes: Sequence[int] = (), checkpoint: Path | None = None,
-    checkpoint_every: float = 10.0, preprocessing: Preprocessing | None = None, progress: bool | Advance | None = None,
+    checkpoint_every: float = 10.0, preprocessing: Preprocessing | None = None, counts: bool = False,
+    classes: int | None = None, progress: bool | Advance | None = None,
 ) -> Votes:  # fmt: skip
     """`Smooth.votes` in one call, where its arguments are explained."""
     return Smooth(model, noise, seed=seed, batch_size=batch_size, device=device).votes(
         x, n=n, n0=n0, input_id=input_id, mask=mask, first=first, prefixes=prefixes, checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every, preprocessing=preprocessing, progress=progress,
+        checkpoint_every=checkpoint_every, preprocessing=preprocessing, counts=counts, classes=classes,
+        progress=progress,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from segcertify.arrays import BoolArray
 from segcertify.errors import InputError
 from segcertify.preprocessing import Preprocessing, require_plain
-from segcertify.sampling.counting import class_counts, last
+from segcertify.sampling.counting import class_counts, last, most_frequent
 from segcertify.sampling.draws import Draws
 from segcertify.sampling.seeds import Seed
 from segcertify.storage.atomic import require_writable
@@ -67,11 +67,13 @@ class StoredVotes:
         self._require("pre-processing", stored.preprocessing, plain)
 
     def reused(self, draws: Draws) -> Votes | None:
-        """The votes themselves, if their model is known by its weights: the pilot's draws must give the candidates."""
+        """The votes themselves, if their model is known by its weights: a pilot's draws must give the candidates."""
         if self.votes is None or not self.votes.model.get("weights"):
             return None
-        candidate = last(class_counts(draws.batches("candidate", 0, self.votes.n0), draws.zeros(1))).argmax(0)
-        self._require_few(candidate.cpu().numpy() != self.votes.candidate, "candidates", allowed=TIES)
+        if n0 := self.votes.n0:
+            batches = draws.batches("candidate", 0, n0)
+            candidate = most_frequent(last(class_counts(batches, draws.zeros(n0, draws.classes or 1))))
+            self._require_few(candidate.cpu().numpy() != self.votes.candidate, "candidates", allowed=TIES)
         return self.votes
 
     def save(self, votes: Votes) -> None:

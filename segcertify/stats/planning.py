@@ -9,6 +9,7 @@ from segcertify.arrays import FloatArray
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.stats.binomial import ROUNDING, p_values
 from segcertify.stats.correction import Correction, Procedure, procedure
+from segcertify.stats.pilotless import label_threshold, level, pilotless_p_values, require_level
 
 LARGEST_N = 10**7
 
@@ -53,12 +54,14 @@ def plan(
     n: int | None = None,
     p: float | FloatArray | None = None,
     seed: int = 0,
+    n0: int = 10,
 ) -> Plan:
     """The smallest n that can certify anything, and what a given n tolerates.
 
     ``p`` is an assumed probability of the candidate label, one for all
     components or an array of values (each then stands for an equal share of
     them): ``expected`` is the mean certified fraction over simulated runs.
+    ``n0`` = 0 plans votes without a pilot (holm and bonferroni); how many draws choose the labels else matters not here.
 
     >>> cityscapes = plan(1024 * 2048, 0.75, alpha=0.001, n=100)
     >>> cityscapes.n_min, cityscapes.tolerates
@@ -68,41 +71,49 @@ def plan(
     tau = require_probability("tau", tau, low=0.5, closed=True)
     alpha = require_probability("alpha", alpha)
     chosen = procedure(correction, k=k, b=b)
-    n_min = smallest_n(N, tau, alpha, chosen)
+    pilot = require_integer("n0", n0, at_least=0) > 0
+    n_min = smallest_n(N, tau, alpha, chosen, pilot)
     n = n_min if n is None else require_integer("n", n)
-    expected = None if p is None else _expected_fraction(N, tau, alpha=alpha, chosen=chosen, n=n, p=p, seed=seed)
-    return Plan(N, tau, alpha, chosen.name, n_min, n, _tolerated(N, tau, alpha, chosen, n), expected)
+    expected = None
+    if p is not None:
+        expected = _expected_fraction(N, tau, alpha=alpha, chosen=chosen, n=n, p=p, seed=seed, pilot=pilot)
+    return Plan(N, tau, alpha, chosen.name, n_min, n, _tolerated(N, tau, alpha, chosen, n, pilot), expected)
 
 
-def certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int) -> bool:
+def certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int, pilot: bool = True) -> bool:
     """Whether n draws certify anything at all: do they when every draw agrees everywhere?"""
-    return _certified_together(N, best_p_value(n, tau), alpha, chosen)
+    left = alpha if pilot else level(N, n, tau, alpha, chosen)
+    return left > 0 and _certified_together(N, best_p_value(n, tau, pilot), left, chosen)
 
 
-def best_p_value(n: int, tau: float) -> float:
-    """The p-value when all n draws agree, tau^n, rounded up as in `p_values`."""
-    return max(tau**n * (1 + ROUNDING), float(np.finfo(float).tiny))
+def best_p_value(n: int, tau: float, pilot: bool = True) -> float:
+    """The p-value when all n draws agree, tau^n (without a pilot + (1 - tau)^n), rounded up as in `p_values`."""
+    best = tau**n if pilot else tau**n + (1 - tau) ** n
+    return max(best * (1 + ROUNDING), float(np.finfo(float).tiny))
 
 
-def smallest_n(N: int, tau: float, alpha: float, chosen: Procedure) -> int:
+def smallest_n(N: int, tau: float, alpha: float, chosen: Procedure, pilot: bool = True) -> int:
     """The smallest n for which `certifiable` holds."""
-    n = 1 + bisect_left(range(1, LARGEST_N + 1), True, key=lambda n: certifiable(N, tau, alpha, chosen, n))
+    n = 1 + bisect_left(range(1, LARGEST_N + 1), True, key=lambda n: certifiable(N, tau, alpha, chosen, n, pilot))
     if n > LARGEST_N:
-        raise InputError(f"no n up to {LARGEST_N:,} certifies at tau={tau:g}, alpha={alpha:g}: lower tau")
+        cure = "lower tau" if pilot else "use n0 >= 1, another tau, or correction='bonferroni'"
+        raise InputError(f"no n up to {LARGEST_N:,} certifies at tau={tau:g}, alpha={alpha:g}: {cure}")
     return n
 
 
-def require_certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int) -> None:
+def require_certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int, pilot: bool = True) -> None:
     """Refuse an n with which everything would abstain, and say which n would do."""
-    if chosen.guarantee == "custom" or certifiable(N, tau, alpha, chosen, n):
+    if (pilot and chosen.guarantee == "custom") or certifiable(N, tau, alpha, chosen, n, pilot):
         return
+    if not pilot:
+        require_level(N, n, tau, alpha, chosen)
     try:
-        cure = f"Use n >= {smallest_n(N, tau, alpha, chosen)}."
+        cure = f"Use n >= {smallest_n(N, tau, alpha, chosen, pilot)}."
     except InputError:
         cure = "Lower tau."
     raise InputError(
         f"n={n} can certify nothing at tau={tau:g}, alpha={alpha:g} over {N} components ({chosen.name}): "
-        f"even if all draws agree, the p-value is {best_p_value(n, tau):.1e}. {cure}"
+        f"even if all draws agree, the p-value is {best_p_value(n, tau, pilot):.1e}. {cure}"
     )
 
 
@@ -111,18 +122,20 @@ def _certified_together(N: int, p: float, alpha: float, chosen: Procedure) -> bo
     return chosen.threshold(np.array([0, N]), np.array([1.0, p]), alpha) <= 1
 
 
-def _tolerated(N: int, tau: float, alpha: float, chosen: Procedure, n: int) -> int | None:
+def _tolerated(N: int, tau: float, alpha: float, chosen: Procedure, n: int, pilot: bool) -> int | None:
     """The most disagreeing draws, the same for all components, that still certify them."""
-    table = p_values(n, tau)
-    least = bisect_left(
-        range(n + 1), True, key=lambda count: _certified_together(N, float(table[count]), alpha, chosen)
-    )
+    table = p_values(n, tau) if pilot else pilotless_p_values(n, tau)
+    left = alpha if pilot else level(N, n, tau, alpha, chosen)
+    if left <= 0:
+        return None
+    least = bisect_left(range(n + 1), True, key=lambda count: _certified_together(N, float(table[count]), left, chosen))
     return n - least if least <= n else None
 
 
 def _expected_fraction(
-    N: int, tau: float, *, alpha: float, chosen: Procedure, n: int, p: float | FloatArray, seed: int, runs: int = 64
-) -> float:
+    N: int, tau: float, *, alpha: float, chosen: Procedure, n: int, p: float | FloatArray, seed: int, runs: int = 64,
+    pilot: bool = True,
+) -> float:  # fmt: skip
     """Mean certified fraction over simulated runs with independent components."""
     probability = np.atleast_1d(np.asarray(p, float)).ravel()
     if not ((probability >= 0) & (probability <= 1)).all():
@@ -131,5 +144,5 @@ def _expected_fraction(
     tails = np.stack([p_values(n, float(value)) for value in values])
     pmf = share @ -np.diff(tails, append=0.0)
     counts = np.random.default_rng(seed).multinomial(N, pmf / pmf.sum(), size=runs)
-    thresholds = [chosen.threshold(row, p_values(n, tau), alpha) for row in counts]
+    thresholds = [label_threshold(row, n=n, tau=tau, alpha=alpha, chosen=chosen, pilot=pilot) for row in counts]
     return float(np.mean([row[t:].sum() / N for row, t in zip(counts, thresholds, strict=True)]))

@@ -293,7 +293,7 @@ def test_bad_models_and_inputs(model, x, message):
     ("arguments", "message"),
     [
         ({"n": 0}, "n must be an integer not less than 1, but got 0"),
-        ({"n0": 0}, "n0 must be"),
+        ({"n0": -1}, "n0 must be"),
         ({"seed": -1}, "seed must be"),
         ({"batch_size": 0}, "batch_size must be"),
         ({"first": -1}, "first must be"),
