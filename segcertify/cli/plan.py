@@ -7,6 +7,7 @@ import typer
 
 from segcertify.cli.options import Alpha, Correction, Draws, ErrorBudget, ErrorCount, Json, Noise, Quiet, Tau
 from segcertify.cli.printing import Printer
+from segcertify.errors import require_integer
 from segcertify.noise import scale_for
 from segcertify.noise.names import parse
 from segcertify.numerals import exact, measured, upper_digits
@@ -32,6 +33,8 @@ def plan(
     from segcertify.stats.planning import plan
 
     printer, drawn = Printer(json, quiet), parse(noise)
+    if n is not None:
+        require_integer("n", n, at_most=2**31 - 1)  # a table of all counts must fit into memory
     found = plan(components, tau, alpha=alpha, correction=correction, k=k, b=b, n=n, p=p)
     tolerates = "certifies nothing" if found.tolerates is None else f"{found.tolerates:,}"
     facts = {
