@@ -85,7 +85,7 @@ def radius_map(votes: Votes, *, alpha: float, norm: str | None = None, cap: floa
         table = radius_table(votes.noise, n=votes.n, N=votes.N, alpha=alpha, norm=norm, input_shape=votes.input_shape)
     elif not votes.n0:
         raise InputError(
-            "a capped radius map needs candidates from a pilot, but these votes have n0=0: leave out the cap"
+            "a capped radius map needs votes with a pilot, but these have n0=0: leave out the cap"
         )
     else:
         bounds = capped_bounds(votes.histogram(), alpha, require_probability("cap", cap, low=0.5))

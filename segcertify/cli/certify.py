@@ -9,6 +9,7 @@ import typer
 
 from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, certificate_values, noted, resumable
+from segcertify.errors import InputError
 from segcertify.names import file_name
 from segcertify.noise.names import parse
 
@@ -37,6 +38,9 @@ def certify(
     k: opt.ErrorCount = None,
     b: opt.ErrorBudget = None,
     norm: opt.Norm = None,
+    metric: opt.Metric[list[str] | None] = None,
+    target_radius: opt.TargetRadius[float | None] = None,
+    share: opt.Share[float | None] = None,
     short_side: opt.ShortSide = None,
     full_size: opt.FullSize = False,
     label: opt.Label = None,
@@ -53,6 +57,7 @@ def certify(
 
     The same draws serve other claims: with another --tau, --alpha or --correction, another certificate lies beside the
     first. Nothing is overwritten.
+    With --metric it bounds metrics of the segmentation instead of certifying labels.
     """
     from dataclasses import replace
 
@@ -60,8 +65,9 @@ def certify(
 
     from segcertify.cli.certificates import VOTES, Claimed, draws_kept, stored_once
     from segcertify.cli.inputs import draw, input_id, read
+    from segcertify.cli.metric_certificates import print_metrics
     from segcertify.models import sigma_note, size_note
-    from segcertify.sampling.smooth import certify
+    from segcertify.sampling.smooth import Smooth, certify
     from segcertify.stats.correction import procedure
     from segcertify.storage import limits
     from segcertify.storage.lock import locked
@@ -69,6 +75,8 @@ def certify(
 
     printer, pictures = Printer(json, quiet), list[Path]()
     parse(noise)(sigma)  # bad options are refused before the model is loaded
+    if not metric and (target_radius, share) != (None, None):
+        raise InputError("--target-radius and --share are for a metric: add --metric, such as --metric agreement")
     readable(input, most=limits.IMAGE_BYTES)
     device = opt.chosen_device(device)
     segmenter = opt.ready_model(model, device, precision=precision, trust_code=trust_code)
@@ -79,6 +87,12 @@ def certify(
     printer.note(sigma_note(segmenter, sigma))
     printer.note(_units_note(segmenter, found, input))
     out = opt.folder(out or Path("certified") / file_name(input.stem))
+    if metric:
+        print_metrics(
+            printer, Smooth(segmenter, drawn, seed=seed, batch_size=batch_size, device=device), found, metric, out=out,
+            input_id=input_id(input), radius=target_radius, tau=tau, share=share, n=n, alpha=alpha, norm=norm,
+        )  # fmt: skip
+        return
     votes, resume = out / VOTES, out / "resume.safetensors"
     claim = Claimed(tau, alpha, procedure(correction, k=k, b=b), norm or drawn.norm)
     with locked(out), resumable(lambda: draws_kept(resume)):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CLAIM, INPUT, ATTACK, MACHINE, OUTPUT = "Claim", "Input", "Attack", "Machine", "Output"
+CLAIM, METRIC, INPUT, ATTACK, MACHINE, OUTPUT = "Claim", "Metric", "Input", "Attack", "Machine", "Output"
 """The groups of options that `--help` shows after the main ones."""
 
 
@@ -107,6 +107,29 @@ Correction = Annotated[T, _option("--correction", "holm, bonferroni, k-fwer (wit
 ErrorCount = Annotated[int | None, _option("--k", "For k-fwer: fewer than k certified labels may be false.", CLAIM)]
 ErrorBudget = Annotated[
     int | None, _option("--b", "For k-fwer: at most b certified labels may be false (k = b + 1).", CLAIM)
+]
+Metric = Annotated[
+    T,
+    _option(
+        "--metric",
+        "Bound a metric of most noisy runs under attack: agreement (with the labels of the clean input), accuracy, "
+        "miou, dice:CLASS, recall:CLASS, area:CLASS or volume:CLASS. May be repeated: each holds at alpha.",
+        METRIC,
+    ),
+]
+Share = Annotated[
+    T,
+    _option(
+        "--share", "The share of noisy runs that keep the bound on a metric under attack; 0.5 if not given.", METRIC
+    ),
+]
+TargetRadius = Annotated[
+    T,
+    _option(
+        "--target-radius",
+        "A radius to prove, in the norm of the noise (all rotations: 3.1415926). plan tells the sigma that it takes; "
+        "metrics hold within it, by default within the radius that tau gives.",
+    ),
 ]
 Norm = Annotated[str | None, _option("--norm", "linf, for gaussian noise; by default the noise's own norm.", CLAIM)]
 ShortSide = Annotated[

@@ -5,22 +5,28 @@ from typing import Annotated
 
 import typer
 
+from segcertify.cli import options as opt
 from segcertify.cli.options import Alpha, Correction, Draws, ErrorBudget, ErrorCount, Json, Noise, Quiet, Tau
 from segcertify.cli.printing import Printer
-from segcertify.errors import require_integer
+from segcertify.errors import InputError, require_integer
 from segcertify.noise import scale_for
-from segcertify.noise.names import parse
-from segcertify.numerals import exact, measured, upper_digits
+from segcertify.noise.names import NoiseName, parse
+from segcertify.numerals import exact, exact_percent, measured, radius_text, upper_digits
 
 
 def plan(
-    components: Annotated[int, typer.Option("--N", "-N", help="Number of components (pixels, points) tested.")],
+    components: Annotated[
+        int | None, typer.Option("--N", "-N", help="Number of components (pixels, points) tested.")
+    ] = None,
     tau: Tau[float] = 0.75,
     n: Draws[int | None] = None,
     p: Annotated[float | None, typer.Option("--p", help="Assumed probability of the tested labels.")] = None,
-    target_radius: Annotated[
-        float | None, typer.Option(help="A radius to prove, to see the sigma that it takes. All rotations: 3.1415926.")
-    ] = None,
+    target_radius: opt.TargetRadius[float | None] = None,
+    share: opt.Share[float | None] = None,
+    sigma: opt.Sigma[float | None] = None,
+    two_sided: Annotated[
+        bool, typer.Option("--two-sided", help="A metric that is bounded on both sides.", rich_help_panel=opt.METRIC)
+    ] = False,
     noise: Noise[str] = "gaussian",
     alpha: Alpha = 0.001,
     correction: Correction[str] = "holm",
@@ -29,12 +35,24 @@ def plan(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """How many draws are needed, how many of them may disagree, and which sigma a radius takes. Draws nothing."""
+    """How many draws are needed, how many of them may disagree, and which sigma a radius takes. Draws nothing.
+
+    For labels give -N, for a metric --share and --sigma.
+    """
     from segcertify.stats.planning import plan
 
     printer, drawn = Printer(json, quiet), parse(noise)
     if n is not None:
         require_integer("n", n, at_most=2**31 - 1)  # a table of all counts must fit into memory
+    if share is not None:
+        _plan_metric(
+            printer, drawn, sigma, radius=target_radius, tau=tau, share=share, alpha=alpha, n=n, both=two_sided
+        )
+        return
+    if components is None:
+        raise InputError("plan needs the number of components, such as -N 2048; for a metric, --share 0.5 --sigma 0.25")
+    if sigma is not None or two_sided:
+        raise InputError("--sigma and --two-sided are for a metric: add --share 0.5")
     found = plan(components, tau, alpha=alpha, correction=correction, k=k, b=b, n=n, p=p)
     tolerates = "certifies nothing" if found.tolerates is None else f"{found.tolerates:,}"
     facts = {
@@ -45,8 +63,33 @@ def plan(
     }
     if found.expected is not None:
         facts[f"expected certified fraction at p = {exact(p or 0)}"] = measured(found.expected)
-    sigma = None if target_radius is None else scale_for(type(drawn(1.0)), target_radius, tau=tau)
-    if sigma is not None:
-        facts[f"sigma of {drawn} noise that proves R = {exact(target_radius or 0)}"] = upper_digits(sigma)
+    wide = None if target_radius is None else scale_for(type(drawn(1.0)), target_radius, tau=tau)
+    if wide is not None:
+        facts[f"sigma of {drawn} noise that proves R = {exact(target_radius or 0)}"] = upper_digits(wide)
     printer.facts(facts)
-    printer.result(**asdict(found), target_radius=target_radius, sigma=sigma)
+    printer.result(**asdict(found), target_radius=target_radius, sigma=wide)
+
+
+def _plan_metric(
+    printer: Printer, drawn: NoiseName, sigma: float | None, *, radius: float | None, tau: float, share: float,
+    alpha: float, n: int | None, both: bool,
+) -> None:  # fmt: skip
+    """How many noisy runs bound a metric, and which of their values is the bound."""
+    from segcertify.metrics.planning import plan_metric
+
+    if sigma is None:
+        raise InputError("the plan of a metric needs the noise: add --sigma 0.25")
+    noise = drawn(sigma)
+    found = plan_metric(
+        noise, noise.radius(tau) if radius is None else radius, share=share, alpha=alpha, two_sided=both, n=n
+    )
+    left_out = "no bound" if found.left_out is None else f"{found.left_out:,}"
+    printer.facts(
+        {
+            "noise, radius R": f"{found.noise}, {radius_text(found.radius)}",
+            "share of runs, alpha": f"{exact_percent(share)}, {exact(alpha)}{', both sides' if both else ''}",
+            "smallest n that gives a bound": f"{found.n_min:,}",
+            f"values left out or equal to the bound at n = {found.n:,}": left_out,
+        }
+    )
+    printer.result(**asdict(found))

@@ -24,6 +24,7 @@ from segcertify.votes import seed_text
 
 if TYPE_CHECKING:
     from segcertify.certificate import Certificate
+    from segcertify.metrics.certificate import MetricCertificate
     from segcertify.report.table import Table as ReportTable
     from segcertify.votes import Votes
 
@@ -139,7 +140,7 @@ def _radii(certificate: Certificate) -> dict[str, str]:
     return {name: known, "R at the network's input": radius}
 
 
-def seed_fact(found: Certificate | Votes) -> str:
+def seed_fact(found: Certificate | MetricCertificate | Votes) -> str:
     """A seed, and who chose it."""
     if found.seed is None:
         return "none: counted elsewhere"

@@ -10,16 +10,25 @@ import typer
 
 from segcertify.certificate import Certificate
 from segcertify.cli import options as opt
+from segcertify.cli.metric_certificates import metric_facts, metric_values
 from segcertify.cli.printing import Printer, certificate_facts, certificate_values, seed_fact
 from segcertify.errors import InputError
+from segcertify.metrics.certificate import MetricCertificate
 from segcertify.noise.names import described
 from segcertify.preprocessing import in_words
 from segcertify.storage import archive
 from segcertify.votes import Votes
 
+READERS: dict[str, type[Certificate] | type[MetricCertificate] | type[Votes]] = {
+    "segcertify.certificate": Certificate,
+    "segcertify.metric-certificate": MetricCertificate,
+    "segcertify.votes": Votes,
+}
+"""What reads a file, by the format that it says it has."""
+
 
 def show(
-    file: Annotated[Path, typer.Argument(help="A certificate's file, or a file of votes.")],
+    file: Annotated[Path, typer.Argument(help="A certificate's file, of labels or of a metric, or a file of votes.")],
     json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -29,9 +38,9 @@ def show(
     """
     printer = Printer(json, quiet)
     content = archive.read_content(file)
-    if content.format not in ("segcertify.certificate", "segcertify.votes"):
+    if content.format not in READERS:
         raise InputError(f"{file} holds {content.format!r}: show is for certificates and for votes")
-    found = Certificate.load(file) if content.format == "segcertify.certificate" else Votes.load(file)
+    found = READERS[content.format].load(file)
     old = content.digest is None
     origin = f"unknown (format version {content.version} did not say it)" if old else "unknown (made elsewhere)"
     checked = f"the content agrees with its digest {content.digest}"
@@ -39,7 +48,11 @@ def show(
         "integrity": f"not checked: format version {content.version} has no digest" if old else checked,
         "format": f"{content.format}, version {content.version}",
     }
-    if isinstance(found, Certificate):
+    if isinstance(found, MetricCertificate):
+        printer.say(found.claim)
+        printer.facts(metric_facts(found) | _about(found, origin) | _made(found, origin) | integrity)
+        values = metric_values(found)
+    elif isinstance(found, Certificate):
         printer.say(found.claim)
         printer.facts(certificate_facts(found) | _about(found, origin) | _made(found, origin) | integrity)
         values = certificate_values(found)
@@ -50,7 +63,7 @@ def show(
     printer.result(**values, digest=content.digest, format=content.format, format_version=content.version)
 
 
-def _about(found: Certificate | Votes, unknown: str) -> dict[str, str]:
+def _about(found: Certificate | MetricCertificate | Votes, unknown: str) -> dict[str, str]:
     """The model, the input, what was done to it, and the noise."""
     shape = "unknown" if found.input_shape is None else " x ".join(map(str, found.input_shape))
     known = f"{found.input_id!r} of shape {shape}, digest {found.input_digest}"
@@ -80,7 +93,7 @@ def _draws(votes: Votes) -> str:
     return f"n0 = {votes.n0:,} chose the labels, n = {votes.n:,} tested them (indices {ranges})"
 
 
-def _made(certificate: Certificate, unknown: str) -> dict[str, str]:
+def _made(certificate: Certificate | MetricCertificate, unknown: str) -> dict[str, str]:
     return {
         "version": f"segcertify {certificate.version}" if certificate.version else unknown,
         "date": certificate.date or unknown,

@@ -98,7 +98,7 @@ def test_other_claims_about_the_same_votes_lie_beside_the_first(files, segcertif
     segcertify(*PETS, "--seed", 0)
     out = files / "certified" / "photo"
     before = {path: path.read_bytes() for path in out.iterdir()}
-    monkeypatch.setattr("segcertify.sampling.smooth.two_passes", lambda *_, **options: pytest.fail("drawn again"))
+    monkeypatch.setattr("segcertify.sampling.smooth.sampled", lambda *_, **options: pytest.fail("drawn again"))
     for claim, name in (
         (["--tau", 0.8], "tau0.8-alpha0.001-holm-l2"), (["--alpha", 0.01], "tau0.75-alpha0.01-holm-l2"),
         (["--correction", "bonferroni"], "tau0.75-alpha0.001-bonferroni-l2"),
