@@ -48,7 +48,8 @@ def print_metrics(
             smooth, x, metrics, radius=within, share=0.5 if share is None else share, n=n, alpha=alpha, norm=norm,
             input_id=input_id, checkpoint=out / DRAWS, preprocessing=found.preprocessing, progress=printer.progress,
         )  # fmt: skip
-        files = [out / f"metric-{file_name(name.text.replace(':', '-').replace(' ', '_'))}.safetensors" for name in wanted]
+        shown_names = [name.text.replace(":", "-").replace(" ", "_") for name in wanted]
+        files = [out / f"metric-{file_name(name)}.safetensors" for name in shown_names]
         certificates = [replace(each, command=opt.command_line()) for each in made]
         for certificate, file in zip(certificates, files, strict=True):
             certificate.save(file)
