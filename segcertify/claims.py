@@ -134,10 +134,10 @@ class MetricClaim:
         return f"{words} {ONE_NOISY_RUN} {self.remarks}".rstrip()
 
     def over(self, scenes: int, kept: str) -> str:
-        """What holds for each of several scenes, perturbed within a radius called R; ``kept`` says what runs keep."""
+        """What holds of several scenes, each perturbed within a radius called R; ``kept`` says what most runs keep."""
         total = confidence(self.alpha, scenes)
-        alone = self._sentence(f"1 - {exact(self.alpha)} of each scene by itself", "R", kept)
-        together = f" This holds for all {scenes:,} scenes together with probability at least {total}."
+        alone = self._sentence(f"1 - {exact(self.alpha)}", "R", kept)
+        together = f" This is about one scene; it holds for all {scenes:,} together with probability at least {total}."
         many = together if total != "0" else f" Nothing is claimed of all {scenes:,} scenes together."
         return f"{alone}{many if scenes > 1 else ''} {ONE_NOISY_RUN} {self.remarks}".rstrip()
 

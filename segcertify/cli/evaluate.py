@@ -16,7 +16,7 @@ from segcertify.errors import InputError
 
 if TYPE_CHECKING:
     from segcertify.data import DataSet, Scene
-    from segcertify.evaluation import AttackSettings, Setting
+    from segcertify.evaluation import AttackSettings, MetricSettings, Setting
     from segcertify.stats.correction import Procedure
 
 
@@ -35,6 +35,9 @@ def evaluate(
     correction: opt.Correction[list[str] | None] = None,
     k: opt.ErrorCount = None,
     b: opt.ErrorBudget = None,
+    metric: opt.Metric[list[str] | None] = None,
+    target_radius: opt.TargetRadius[list[float] | None] = None,
+    share: opt.Share[float | None] = None,
     short_side: opt.ShortSide = None,
     full_size: opt.FullSize = False,
     every: opt.Every[int] = 1,
@@ -85,6 +88,7 @@ def evaluate(
     chosen = procedures(corrections, k=k, b=b)
     claims = opt.claims_of(setting, sigma=sigma, n=n, tau=tau)
     given = {"loss": loss, "radii": radius, "steps": steps, "restarts": restarts, "smoothed": smoothed_draws}
+    metrics = _metric_settings(metric, target_radius, share)
     attacks = _attack_settings({name: value for name, value in given.items() if value is not None}, attack=attack)
     opt.chosen_side(short_side, full_size)
     scenes, device = opt.chosen_scenes(data, every=every, limit=limit), opt.chosen_device(device)
@@ -100,7 +104,7 @@ def evaluate(
         done = evaluate(
             segmenter, scenes, out=out, settings=claims, noise=opt.noise_on(noise, scenes.domain.axis),
             corrections=corrections, k=k, b=b, n0=n0, alpha=alpha, seed=seed, batch_size=batch_size, device=device,
-            name=model, precision=precision, attack=attacks, save_votes=votes, save_pictures=pictures,
+            name=model, precision=precision, attack=attacks, metrics=metrics, save_votes=votes, save_pictures=pictures,
             skip_broken=skip_broken, progress=printer.progress,
         )  # fmt: skip
     print_report(out, printer, already=before == len(done.records))
@@ -141,6 +145,17 @@ def _attack_settings(chosen: dict[str, Any], *, attack: bool) -> AttackSettings 
         name = {"radii": "radius", "smoothed": "smoothed-draws"}.get(first := next(iter(chosen)), first)
         raise InputError(f"--{name} is for an attack, but there is none: add --attack")
     return AttackSettings(**chosen | {"radii": tuple(chosen.get("radii", ()))}) if attack else None
+
+
+def _metric_settings(names: list[str] | None, radii: list[float] | None, share: float | None) -> MetricSettings | None:
+    """The metrics that the options name, if there are any."""
+    from segcertify.evaluation import MetricSettings
+
+    if not names:
+        if radii or share is not None:
+            raise InputError("--target-radius and --share are for a metric: add --metric, such as --metric agreement")
+        return None
+    return MetricSettings(tuple(names), 0.5 if share is None else share, tuple(radii or ()))
 
 
 def _idle_note(claim: Setting, correction: Procedure, *, alpha: float, N: int) -> str | None:

@@ -28,12 +28,15 @@ def print_report(run: Path, printer: Printer, *, out: Path | None = None, alread
     loaded, out = Run.load(run), folder(out or run / "report")
     remove_stale(out)
     files = write_report(loaded, out)
-    attacked, skipped = loaded.attacked_table(), loaded.skipped_table()
-    for table in (loaded.table(), attacked, skipped):
+    tables = {
+        "results": loaded.table(), "attacked": loaded.attacked_table(), "metrics": loaded.metric_table(),
+        "skipped": loaded.skipped_table(),
+    }  # fmt: skip
+    for table in tables.values():
         if table is not None:
             printer.table(table)
     if already:
         printer.detail(f"{run} was finished already; its report is in {files[0].parent}")
     else:
         printer.files(files)
-    printer.result(title=loaded.title, run=run, results=loaded.table(), attacked=attacked, skipped=skipped, files=files)
+    printer.result(title=loaded.title, run=run, **tables, files=files)

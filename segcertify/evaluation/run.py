@@ -23,19 +23,24 @@ from segcertify.evaluation.attacked import AttackedScenes
 from segcertify.evaluation.scenes import (
     broken_scenes,
     labels_record,
+    metric_record,
     radius_record,
     require_readable,
     scenes_digest,
     skipped_record,
 )
+from segcertify.metrics.names import MetricName
+from segcertify.metrics.names import parse as parse_metric
+from segcertify.metrics.planning import probability_needed
 from segcertify.models import card_of, with_precision
 from segcertify.noise import Noise, NoiseName, common_name, identified, largest_radius, parse, require_noise
 from segcertify.numerals import counted, exact
 from segcertify.progress import Advance, progress_bar
-from segcertify.records import AttackSettings, Configuration, Record, RunFolder, Setting, distinct
+from segcertify.records import AttackSettings, Configuration, MetricSettings, Record, RunFolder, Setting, distinct
 from segcertify.report.run import Run
 from segcertify.sampling.draws import working_device
 from segcertify.sampling.identity import identity
+from segcertify.sampling.metrics import MetricRecorder
 from segcertify.sampling.seeds import Seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
 from segcertify.sampling.smooth import Smooth
@@ -50,8 +55,8 @@ def evaluate(
     noise: str | NoiseName | Callable[[float], Noise] = "gaussian", corrections: Sequence[str] = ("holm",),
     k: int | None = None, b: int | None = None, n0: int = 10, alpha: float = 0.001, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, name: str = "", precision: str = "fp32",
-    attack: AttackSettings | None = None, save_votes: bool = False, save_pictures: bool = False,
-    skip_broken: bool = False, progress: bool | None = None,
+    attack: AttackSettings | None = None, metrics: MetricSettings | None = None, save_votes: bool = False,
+    save_pictures: bool = False, skip_broken: bool = False, progress: bool | None = None,
 ) -> Run:  # fmt: skip
     """Certify every scene of a data set under every setting. Returns the run, whose records lie in ``out``.
 
@@ -68,7 +73,9 @@ def evaluate(
     a claim is about scenes and a model that were fixed before the seed. An n that can
     certify nothing is recorded as full abstention. ``precision`` may be ``"bf16"`` or
     ``"fp16"`` (`segcertify.models.with_precision`). ``attack`` also attacks every scene,
-    for upper bounds beside the certified lower ones. ``save_pictures`` keeps each
+    for upper bounds beside the certified lower ones. ``metrics`` also bounds metrics of
+    most noisy runs, from the draws that the votes count; agreement is with the model's
+    labels of the clean input. ``save_pictures`` keeps each
     certificate's picture in ``out/certified``; clouds also get an interactive page.
 
     All scenes are read once before the work. One that cannot be read is refused then, or with ``skip_broken``
@@ -78,6 +85,9 @@ def evaluate(
     drawn: Callable[[float], Noise] = parse(noise) if isinstance(noise, str) else noise
     made = {setting.sigma: require_noise(drawn(setting.sigma)) for setting in claims}
     noises = {sigma: data.domain.noise(each) for sigma, each in made.items()}
+    wanted = [parse_metric(each, data.classes) for each in (metrics.names if metrics else ())]
+    for sigma in noises if wanted else ():  # refuses a noise without a proof
+        probability_needed(noises[sigma], 0.0, share=metrics.share if metrics else 0.5)
     device, folder = working_device(device, model), RunFolder(out, data.ids)
     with locked(folder.path):
         past = folder.past()
@@ -104,6 +114,7 @@ def evaluate(
             k=next((correction.k for correction in chosen if correction.name == K_FWER), None),
             noises={exact(sigma): identified(each) for sigma, each in noises.items()},
             preprocessing=None if data.preprocessing is None else dict(data.preprocessing),
+            metrics=metrics,
         )
         model, attacked = with_precision(model, precision), None
         if attack is not None:
@@ -118,7 +129,7 @@ def evaluate(
         folder.claim(configuration)
         _Evaluation(
             model, data, configuration, folder, noises, attacked, batch_size, device, save_votes, save_pictures,
-            skip_broken, broken,
+            skip_broken, broken, wanted,
         ).run(progress)  # fmt: skip
         return Run.load(out)
 
@@ -139,6 +150,7 @@ class _Evaluation:
     save_pictures: bool
     skip_broken: bool
     broken: Mapping[str, str]
+    metrics: Sequence[MetricName]
     smoothed: dict[tuple[str, float], Smooth] = field(default_factory=dict)
 
     def run(self, progress: bool | None) -> None:
@@ -183,9 +195,14 @@ class _Evaluation:
             yield from self.attacked.records(model, scene, base, advance)
         for sigma in self.configuration.sigmas:
             start = time.perf_counter()
-            votes = self._votes(model, scene, sigma, advance)
+            made = [metric.made(target=scene.labels, shown=prediction) for metric in self.metrics]
+            recorder = MetricRecorder(made, self.configuration.largest_n[sigma])
+            votes = self._votes(model, scene, sigma, advance, recorder if made else None)
             seconds = time.perf_counter() - start
             yield radius_record(scene, votes, sigma=sigma)
+            values = recorder.values(self.smoothed[scene.category, sigma].draws(scene.x, scene.id)) if made else ()
+            for metric, row in zip(self.metrics, values, strict=True):
+                yield metric_record(scene, metric.text, row, sigma=sigma)
             for setting in (setting for setting in self.configuration.settings if setting.sigma == sigma):
                 for certificate, record in self._certified(scene, votes, setting, seconds=seconds):
                     yield record
@@ -207,7 +224,9 @@ class _Evaluation:
         except Exception as error:
             warnings.warn(f"no pictures of {scene.id!r} ({type(error).__name__}: {error})", stacklevel=2)
 
-    def _votes(self, model: Segmenter, scene: Scene, sigma: float, advance: Advance) -> Votes:
+    def _votes(
+        self, model: Segmenter, scene: Scene, sigma: float, advance: Advance, watch: MetricRecorder | None
+    ) -> Votes:
         """The votes of one sigma, with counts at the n of each of its settings."""
         kind = scene.category, sigma
         if kind not in self.smoothed:  # a smoothed model probes its network once for each shape of inputs
@@ -219,7 +238,7 @@ class _Evaluation:
         return self.smoothed[kind].votes(
             scene.x, n=self.configuration.largest_n[sigma], n0=self.configuration.n0, input_id=scene.id,
             prefixes=prefixes, checkpoint=self.folder.checkpoint(scene.id, sigma), preprocessing=scene.preprocessing,
-            progress=advance,
+            progress=advance, watch=watch,
         )  # fmt: skip
 
     def _certified(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from segcertify import metrics
-from segcertify.arrays import IntArray
+from segcertify.arrays import FloatArray, IntArray
 from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError
 from segcertify.numerals import counted
@@ -71,6 +71,11 @@ def radius_record(scene: Scene, votes: Votes, *, sigma: float) -> Record:
     """Right candidates by agreement count: the certified accuracy at every radius at once."""
     correct = metrics.radius_counts(votes, scene.target, scene.valid).tolist()
     return _record(scene, "radius", sigma=sigma, n=votes.n, N=votes.N, correct=correct)
+
+
+def metric_record(scene: Scene, name: str, values: FloatArray, *, sigma: float) -> Record:
+    """The values of a metric in all noisy runs of one sigma, in the order of the draws."""
+    return _record(scene, "metric", sigma=sigma, n=len(values), metric=name, values=values.tolist())
 
 
 def _record(scene: Scene, kind: Kind, **fields: Any) -> Record:

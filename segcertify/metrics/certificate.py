@@ -16,7 +16,7 @@ from segcertify.certificate import utc_now
 from segcertify.claims import MetricClaim, seed_assumption
 from segcertify.errors import InputError, require_not_negative, require_probability
 from segcertify.metrics.map_metrics import frozen_values
-from segcertify.metrics.planning import probability_needed, values_left_out
+from segcertify.metrics.planning import probability_needed, ranks, values_left_out
 from segcertify.noise import Noise, from_plain, to_plain
 from segcertify.numerals import lower_value, radius_text, upper_value
 from segcertify.preprocessing import Preprocessing, in_words, require_plain
@@ -83,21 +83,20 @@ class MetricCertificate:
         )
 
     @cached_property
-    def _left_out(self) -> int:
-        """How many values the bounds leave out or are; 0 if there are too few draws for them."""
-        return values_left_out(self.n, self.tau, self.alpha, two_sided=self.two_sided) or 0
+    def _ranks(self) -> tuple[int, int]:
+        """The ranks of the bounds, from below and from above; 0 where there is none."""
+        left_out = values_left_out(self.n, self.tau, self.alpha, two_sided=self.two_sided)
+        return ranks(left_out or 0, two_sided=self.two_sided)
 
     @cached_property
     def bound(self) -> float | None:
         """The lower bound: the m-th smallest value. None if there are too few draws for one."""
-        rank = (self._left_out + 1) // 2 if self.two_sided else self._left_out
-        return float(np.sort(self.values)[rank - 1]) if rank else None
+        return float(np.sort(self.values)[self._ranks[0] - 1]) if self._ranks[0] else None
 
     @cached_property
     def upper(self) -> float | None:
         """The upper bound, if the certificate is two-sided and there are draws enough."""
-        rank = self._left_out // 2 if self.two_sided else 0
-        return float(np.sort(self.values)[-rank]) if rank else None
+        return float(np.sort(self.values)[-self._ranks[1]]) if self._ranks[1] else None
 
     @property
     def threat(self) -> str:

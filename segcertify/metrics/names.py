@@ -33,6 +33,11 @@ class MetricName:
         """Whether it compares with ground truth."""
         return self.kind in (*OF_TARGET, *OF_TARGET_AND_CLASS)
 
+    @property
+    def two_sided(self) -> bool:
+        """Whether it is bounded on both sides."""
+        return self.kind in OF_CLASS
+
     def made(self, *, target: IntArray | None, shown: IntArray) -> MapMetric:
         """The metric of an input with this ground truth (negative where there is none).
 

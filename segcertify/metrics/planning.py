@@ -32,9 +32,8 @@ class MetricPlan:
         runs = f"{exact_percent(self.share)} of the noisy runs, {self.noise}, R={radius_text(self.radius)}"
         found = "there is no bound" if self.left_out is None else f"rank {self.left_out:,} is the bound"
         if self.two_sided and self.left_out is not None:
-            found = (
-                f"ranks {(self.left_out + 1) // 2:,} from below and {self.left_out // 2:,} from above are the bounds"
-            )
+            below, above = ranks(self.left_out, two_sided=True)
+            found = f"ranks {below:,} from below and {above:,} from above are the bounds"
         return f"{runs}, alpha={exact(self.alpha)}: smallest n is {self.n_min:,}; at n={self.n:,} {found}"
 
 
@@ -91,6 +90,11 @@ def probability_needed(
             "to its probabilities. Use a noise of segcertify, such as Gaussian(0.25)"
         )
     return float(noise.worst(share, radius, norm, input_shape))  # type: ignore[attr-defined]
+
+
+def ranks(left_out: int, *, two_sided: bool) -> tuple[int, int]:
+    """The ranks of the bounds among sorted values, from below and from above; 0 where there is no bound."""
+    return ((left_out + 1) // 2, left_out // 2) if two_sided else (left_out, 0)
 
 
 def values_left_out(n: int, tau: float, alpha: float, *, two_sided: bool) -> int | None:

@@ -20,7 +20,7 @@ from segcertify.storage import atomic, limits
 from segcertify.storage.plain_values import loads
 from segcertify.storage.reading import is_there, long_lines
 
-Kind = Literal["base", "attacked", "certified", "radius", "skipped"]
+Kind = Literal["base", "attacked", "certified", "radius", "metric", "skipped"]
 Key = TypeVar("Key")
 
 
@@ -31,13 +31,14 @@ class Record:
     A scene that could not be read has one record, of kind "skipped", with the ``reason``. Of all others
     ``kind`` is "base" (the model without noise, one pass), "attacked" (the same
     at the worst input that was found within ``radius``; with a sigma, of the smoothed
-    model, from n draws), "certified" (labels at one tau and correction) or
+    model, from n draws), "certified" (labels at one tau and correction),
     "radius" (how many components are right by agreement count, for curves over
-    all radii). ``confusion`` is a plain confusion matrix over valid components,
-    ``correct`` the counts of "radius". ``components`` and ``abstained`` count all
-    components, valid or not, and ``N`` those tested. ``category`` is what a cloud
-    shows, where that is known. ``input_radius`` is the radius of "certified" in the
-    units of the scene's file, where that differs and is known.
+    all radii) or "metric" (the ``values`` of a ``metric`` in n noisy runs).
+    ``confusion`` is a plain confusion matrix over valid components, ``correct`` the
+    counts of "radius". ``components`` and ``abstained`` count all components, valid
+    or not, and ``N`` those tested. ``category`` is what a cloud shows, where that
+    is known. ``input_radius`` is the radius of "certified" in the units of the scene's
+    file, where that differs and is known.
     """
 
     id: str
@@ -54,6 +55,8 @@ class Record:
     abstained: int = 0
     confusion: dict[str, Any] | None = None
     correct: list[int] | None = None
+    metric: str | None = None
+    values: list[float] | None = None
     sampling_seconds: float = 0.0
     testing_seconds: float = 0.0
     input_radius: float | None = None
@@ -63,7 +66,7 @@ class Record:
     def key(self) -> tuple[Any, ...]:
         """What no two records of a run share: the scene, the kind and the setting."""
         attacked = self.radius if self.kind == "attacked" else None  # of a certificate, the radius is a result
-        return self.id, self.kind, self.sigma, self.n, self.tau, self.correction, attacked
+        return self.id, self.kind, self.sigma, self.n, self.tau, self.correction, attacked, self.metric
 
     def digest(self, previous: str) -> str:
         """A digest of this record and, by ``previous``, that of the record before it, of all records so far."""

@@ -75,6 +75,26 @@ class AttackSettings:
         return replace(self, radii=tuple(wanted - {0.0}))
 
 
+@dataclass(frozen=True)
+class MetricSettings:
+    """Metrics of noisy runs to bound, by name (`segcertify.metrics.names`), for a ``share`` of the runs.
+
+    ``radii`` default to that of each setting's tau.
+    """
+
+    names: tuple[str, ...]
+    share: float = 0.5
+    radii: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        if not self.names or len(set(self.names)) < len(self.names):
+            raise InputError(f"metrics must be different and at least one, but got {list(self.names)}")
+        require_probability("share", self.share)
+        radii = tuple(sorted({require_positive("the radius of a metric", radius) for radius in self.radii}))
+        object.__setattr__(self, "radii", radii)
+
+
 def smoothed_steps(steps: int) -> int:
     """The steps of an attack on a smoothed model: a fifth, since each step takes many draws."""
     return max(1, steps // 5)
@@ -117,6 +137,7 @@ class Configuration:
     noises: dict[str, dict[str, Any]] = field(default_factory=dict)
     seed_given: bool = True
     preprocessing: dict[str, Any] | None = None
+    metrics: MetricSettings | None = None
     version: str = __version__
 
     @property

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from segcertify.claims import ONE_NOISY_RUN
 from segcertify.figures.texts import wrapped
-from segcertify.numerals import exact
+from segcertify.numerals import exact, exact_percent
 from segcertify.report.attacked import AttackedRow
+from segcertify.report.metrics import MetricCurve
 from segcertify.report.summary import Curve, Row
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
@@ -54,6 +56,25 @@ def attacked_figure(
     return figure
 
 
+def metric_figure(curves: Sequence[MetricCurve], *, title: str, share: float) -> Figure:
+    """The bounds on metrics of most noisy runs against the radius, means over scenes."""
+    figure, axes = _figure()
+    colours = _colours(dict.fromkeys(curve.sigma for curve in curves))
+    names = list(dict.fromkeys(curve.metric for curve in curves))
+    for curve in curves:
+        style = ("-", "--", ":", "-.")[names.index(curve.metric) % 4]
+        label = f"{curve.metric}, sigma = {exact(curve.sigma)}, n = {curve.n}"
+        axes.plot(curve.radii, curve.bounds, style, color=colours[curve.sigma], label=label)
+    runs = exact_percent(share)
+    caption = (
+        f"Mean over scenes of the bound that at least {runs} of the noisy runs keep under every perturbation within R."
+    )
+    axes.figure.supxlabel(wrapped(f"{caption} Each R is a claim of its own. {ONE_NOISY_RUN}", 120), fontsize=7)
+    _dress(axes, title=title, y="bound on the metric")
+    axes.set_xlabel("R")
+    return figure
+
+
 def _figure() -> tuple[Figure, Axes]:
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     return figure, figure.subplots()
@@ -82,6 +103,11 @@ def _finish(axes: Axes, curves: Sequence[Curve], *, title: str, dots: str, y: st
     claims = dict.fromkeys(f"Curves: {curve.claim.over(curve.scenes)} This holds at all R at once." for curve in curves)
     caption = "\n".join(wrapped(claim, 120) for claim in claims)
     axes.figure.supxlabel(caption, fontsize=7)
+    _dress(axes, title=title, y=y)
+
+
+def _dress(axes: Axes, *, title: str, y: str) -> None:
+    """What all these figures share."""
     axes.set_ylabel(y)
     axes.set_ylim(0, 1.02)
     axes.set_xlim(left=0)

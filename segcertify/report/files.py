@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from segcertify.figures.image import save_figure
-from segcertify.report.figures import attacked_figure, radius_figure
+from segcertify.report.figures import attacked_figure, metric_figure, radius_figure
 from segcertify.report.run import Run
 
 
@@ -17,11 +17,15 @@ def write_report(run: Run, folder: str | os.PathLike[str]) -> list[Path]:
         "categories": run.category_table(),
         "attacked": run.attacked_table(),
         "skipped": run.skipped_table(),
+        "metrics": run.metric_table(),
     }
     files = [file for name, table in tables.items() if table is not None for file in table.save(folder, name)]
     figures = {"radius": radius_figure(run.curves(), run.rows, title=run.title)} if run.curves() else {}
     if (attacked := tables["attacked"]) is not None:
         figures["attacked"] = attacked_figure(run.attacked_rows, run.curves(), run.rows, title=attacked.title)
+    if (bounds := tables["metrics"]) is not None and run.metric_curves():
+        share = run.configuration["metrics"]["share"]
+        figures["metrics"] = metric_figure(run.metric_curves(), title=bounds.title, share=share)
     for name, figure in figures.items():
         files.append(folder / f"{name}.png")
         save_figure(figure, files[-1])

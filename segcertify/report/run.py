@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from segcertify.claims import Claim, seed_assumption
+from segcertify.claims import Claim, MetricClaim, seed_assumption
 from segcertify.errors import InputError
 from segcertify.noise import Gaussian, Noise, from_plain, parse
 from segcertify.numerals import counted, exact
 from segcertify.preprocessing import in_words
 from segcertify.records import Record, RunFolder
 from segcertify.report.attacked import AttackedRow, attacked_rows, attacked_table
+from segcertify.report.metrics import MetricCurve, metric_curves, metric_rows, metric_table
 from segcertify.report.summary import Curve, Row, category_table, class_table, radius_curves, results_table, summarize
 from segcertify.report.table import Table
 
@@ -61,6 +62,17 @@ class Run:
     def claim_of(self, sigma: float, correction: str) -> Claim:
         """What is claimed of the labels of a sigma and a correction."""
         noise, alpha, k = self._noise_of(sigma), self.configuration["alpha"], self.configuration["k"]
+        return Claim.named(correction, alpha, noise, k=k, remarks=self._remarks(noise))
+
+    def metric_claim_of(self, metric: str, sigma: float) -> MetricClaim:
+        """What is claimed of a metric of a sigma."""
+        noise, alpha, share = self._noise_of(sigma), self.configuration["alpha"], self.configuration["metrics"]["share"]
+        if isinstance(noise, str):
+            raise InputError(f"nothing is known of the noise {noise}: no metric is certified under it")
+        return MetricClaim(metric, share, alpha, noise, remarks=self._remarks(noise))
+
+    def _remarks(self, noise: Noise | str) -> str:
+        """What belongs to every claim of this run."""
         unknown = not self.configuration.get("noises") and isinstance(noise, Gaussian) and noise.channels is None
         before = "the seed was chosen" if self.configuration["seed_given"] else "the run began"  # its folder shows it
         remarks = (
@@ -68,7 +80,7 @@ class Run:
             in_words(self.configuration["preprocessing"]),
             seed_assumption(True, what="scenes and model", before=before),
         )
-        return Claim.named(correction, alpha, noise, k=k, remarks=" ".join(filter(None, remarks)))
+        return " ".join(filter(None, remarks))
 
     def _noise_of(self, sigma: float) -> Noise | str:
         """The noise of a sigma, or its description where only that is known.
@@ -123,6 +135,16 @@ class Run:
             return None
         attack = self.configuration["attack"]
         return attacked_table(self.attacked_rows, title=f"Under attack: {self.title}", attack=attack)
+
+    def metric_table(self) -> Table | None:
+        """The bounds of all metrics, apart from voted labels; None if none was asked for."""
+        rows = metric_rows(self.records, self.configuration, self._noise_of)
+        title = f"Metrics of noisy runs: {self.title}"
+        return metric_table(rows, self.configuration, self.metric_claim_of, title) if rows else None
+
+    def metric_curves(self) -> list[MetricCurve]:
+        """The bounds on metrics against the radius."""
+        return metric_curves(self.records, self.configuration, self._noise_of)
 
     def curves(self) -> list[Curve]:
         """Certified accuracy against the radius; none for a noise whose radius is not proven."""

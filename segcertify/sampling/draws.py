@@ -5,7 +5,7 @@ what ran before. The "candidate" and the "agree" draws share nothing.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from segcertify.sampling.streams import DrawStream, Phase
 from segcertify.votes import Votes
 
 Input = torch.Tensor | Array
+Watch = Callable[[Phase, int, torch.Tensor], None]
+"""What is called with the phase, the first index and the label maps of each batch, before they are counted."""
 
 
 class Draws:
@@ -36,6 +38,7 @@ class Draws:
         self.model, self.noise, self.x, self.seed, self.input_id = model, noise, x, seed, input_id
         self.seed_given = seed_given
         self.components, self.batch_size, self._probe = probe.components, probe.batch_size, probe
+        self.watch: Watch | None = None
         self._verified = 1
         """The largest batch of which entries were asked again; a single entry has no others beside it."""
 
@@ -73,6 +76,8 @@ class Draws:
             if chosen is not None:
                 self._verify(phase, start, labels, entries, chosen)
                 self._verified, chosen = size, None
+            if self.watch is not None:
+                self.watch(phase, start, labels)
             start += size
             yield start, labels
             advance(size)

@@ -17,6 +17,7 @@ from segcertify.sampling.checkpoint import Checkpoint, State, recorded_seed
 from segcertify.sampling.draws import Draws, Input, input_digest
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Path, Smooth
+from segcertify.sampling.streams import Phase
 
 
 def certify_metric(
@@ -109,6 +110,27 @@ def metric_values(
             saved.save_if_due("agree", stop, {"values": torch.from_numpy(values)}, last=stop == n)
             start = stop
     return values
+
+
+class MetricRecorder:
+    """Keeps each metric of the n draws that votes count: `segcertify.Smooth.votes` takes it as ``watch``."""
+
+    def __init__(self, metrics: Sequence[MapFunction], n: int) -> None:
+        self._metrics, self._values, self._done = metrics, np.zeros((len(metrics), n)), np.zeros(n, bool)
+
+    def __call__(self, phase: Phase, start: int, labels: torch.Tensor) -> None:
+        """Note the metrics of a batch, if it is one of the n draws."""
+        if phase == "agree":
+            self._values[:, start : start + len(labels)] = values_of(self._metrics, labels)
+            self._done[start : start + len(labels)] = True
+
+    def values(self, draws: Draws) -> FloatArray:
+        """Each metric of all n draws: (metrics, n). Draws that a resumed run had counted before are made again."""
+        missing = int(np.argmax(self._done)) if self._done.any() else len(self._done)
+        draws.watch = self
+        for _ in draws.batches("agree", 0, missing):
+            pass
+        return self._values
 
 
 def values_of(metrics: Sequence[MapFunction], labels: torch.Tensor) -> FloatArray:

@@ -19,7 +19,7 @@ from segcertify.preprocessing import Preprocessing, require_plain
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, recorded_seed
 from segcertify.sampling.counting import Kept, agreement, class_counts, last, sampled
-from segcertify.sampling.draws import Draws, Input, require_device, require_input, working_device
+from segcertify.sampling.draws import Draws, Input, Watch, require_device, require_input, working_device
 from segcertify.sampling.identity import identity, identity_with_answers, weights_state
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
@@ -134,6 +134,7 @@ class Smooth:
         counts: bool = False,
         classes: int | None = None,
         progress: bool | Advance | None = None,
+        watch: Watch | None = None,
     ) -> Votes:
         """The candidate per component from n0 draws, and its agreement count among n fresh draws.
 
@@ -167,6 +168,8 @@ class Smooth:
         progress : bool or function, optional
             Whether to show a progress bar; by default on a terminal only. A function is called with each number
             of draws done, and no bar is shown.
+        watch : function, optional
+            Called with the phase, the first index and the label maps of each batch (`segcertify.sampling.draws`).
         """
         n, n0 = require_integer("n", n), require_integer("n0", n0, at_least=0)
         first = require_integer("first", first, at_least=0)
@@ -180,6 +183,7 @@ class Smooth:
                 "prefixes are for votes with a pilot (n0 >= 1) and without counts=True: sample each n anew"
             )
         draws = self.draws(x, input_id, recorded=recorded_seed(checkpoint))
+        draws.watch = watch
         mask = None if mask is None else require_mask(mask, draws.components)
         tested = None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest()
         run = {"mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes}

@@ -119,6 +119,17 @@ def test_k_fwer(evaluate, segcertify, budget):
     assert "0 of 2 inputs have a violation" in segcertify(*audit, "--correction", "k-fwer").text
 
 
+def test_metrics(evaluate, segcertify):
+    """Bounds on metrics of noisy runs stand in a table of their own."""
+    shown = evaluate(*ONE, "--metric", "accuracy", "--metric", "area:1", "--target-radius", 0.1, "--share", 0.6).text
+    assert "at least 60% of the noisy runs have the metric at or above that scene's bound" in shown
+    rows = segcertify("report", "run", "--json").json["metrics"]
+    assert [(row["metric"], row["R"]) for row in rows] == [("accuracy", 0.1), ("area:1", 0.1)]
+    assert 0 < rows[0]["smallest bound"] <= rows[0]["bound"] <= rows[0]["median run, no attack"]
+    assert (rows[0]["upper bound"], rows[1]["upper bound"] is None) == (None, False)
+    assert "are for a metric: add --metric" in evaluate(*ONE, "--share", 0.6, code=2).text
+
+
 def test_json_and_quiet(evaluate):
     shown = evaluate(*ONE, "--json")
     assert [row["R"] for row in shown.json["results"]] == [None, 0.1686]

@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 import segcertify as sc
+from segcertify.cli.metric_certificates import DRAWS
 
 pytestmark = pytest.mark.fresh_seed
 
@@ -39,7 +40,7 @@ def test_metrics_of_an_image(files, segcertify):
     assert 'about the randomised predictor "one noisy run"' in shown.text
     assert "Each of these 2 claims holds at its own alpha, all together at 0.002" in shown.text
     out = files / "certified" / "photo"
-    names = {"metric-accuracy.safetensors", "metric-area-1.safetensors", "metric-draws.safetensors"}
+    names = {"metric-accuracy.safetensors", "metric-area-1.safetensors", DRAWS}
     assert {file.name for file in out.iterdir()} == names
     accuracy, area = (sc.MetricCertificate.load(out / f"metric-{name}.safetensors") for name in ("accuracy", "area-1"))
     assert accuracy.radius == sc.Gaussian(0.1).radius(0.75)

@@ -27,6 +27,7 @@ def test_a_name_gives_its_metric(text, metric):
     made = parse(text, CLASSES).made(target=TARGET, shown=LABELS[::-1])
     assert made(LABELS) == metric(LABELS)
     assert (made.digest, made.two_sided) == (metric.digest, metric.two_sided)
+    assert made.two_sided == parse(text, CLASSES).two_sided
     assert made.name in (text, metric.name)
     if not parse(text, CLASSES).needs_target:
         assert parse(text, CLASSES).made(target=None, shown=LABELS[::-1])(LABELS) == metric(LABELS)

@@ -27,6 +27,8 @@ def test_golden_runs(name, noise, norm):
     assert ("noise" in run.title) == (noise != "gaussian")
     assert (run.category_table() is None) == name.startswith("image")
     assert run.attacked_table() is None
+    assert run.metric_table() is None
+    assert run.metric_curves() == []
     assert len(run.table().rows) == len(run.rows) == 1 + 3 * len(run.configuration["settings"])
     assert repr(run).startswith(f"Run({run.title}: {run.rows[0].scenes} scenes at (sigma=")
 
