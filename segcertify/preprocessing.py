@@ -136,7 +136,7 @@ def file_words(preprocessing: Preprocessing, radius: float, norm: str) -> str:
     low, narrow = preprocessing["after"]
     return (
         f"Colours of the file are divided by 255. The resize to {low} x {narrow} pixels ({preprocessing['method']}), "
-        f"whose pixels are the components, is part of the certified function: it multiplies {norm} norms by at most "
+        f"which are the components, is part of the certified function: it multiplies {norm} norms by at most "
         f"{upper_digits(_resize_norm(preprocessing, norm))}, so that R at the network's input is {radius_text(radius)}."
     )
 

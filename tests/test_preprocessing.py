@@ -56,7 +56,7 @@ def test_the_file_is_what_the_plain_values_say(cloud):
     ("short_side", "words"),
     [
         (None, "the image of 30 x 45 pixels was divided by 255, so that colours lie in [0, 1]."),
-        (10, "The resize to 10 x 15 pixels (antialiased), whose pixels are the components, is part of the certified"),
+        (10, "The resize to 10 x 15 pixels (antialiased), which are the components, is part of the certified"),
         (30, "the image of 30 x 45 pixels was divided by 255"),
     ],
 )

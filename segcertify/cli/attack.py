@@ -132,8 +132,9 @@ def _table(found: Comparison) -> Table:
         asked = f"{each.smoothed.moved:,} of {each.smoothed.certified:,}"
         rows.append((name, flipped, asked, f"{each.smoothed.refuted:,}"))
     n, alpha = found.certificate.n, found.certificate.alpha
+    where = "" if found.certificate.file_radius is None else " at the network's input"
     return Table(
-        f"Attacks within l2 norm {radius_text(found.radius, 4)}",
+        f"Attacks within l2 norm {radius_text(found.radius, 4)}{where}",
         ("attacked", "its pixels that changed", "certified pixels of the smoothed model that moved", "significantly"),
         tuple(rows),
         notes=(

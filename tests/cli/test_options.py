@@ -6,11 +6,12 @@ import sys
 
 import numpy as np
 import pytest
+import trees
 import typer
 from exploits import MARK, an_expression, changed, exported
 
 import segcertify as sc
-from segcertify.cli.options import claim_of, claims_of, import_from_here, seed_number
+from segcertify.cli.options import claim_of, claims_of, import_from_here, resized_scenes, seed_number
 from segcertify.records import Setting
 
 CLAIM = Setting(0.25, 100, 0.75)
@@ -111,3 +112,16 @@ def test_a_recipe_that_names_code_is_refused_without_trust(segcertify, exploit, 
     exploit.with_name("a.json").write_text(json.dumps(recorded))
     assert "a.json names code to run" in segcertify("train", "--recipe", "a.json", *DATA, code=2).text
     assert not os.path.exists(MARK)
+
+
+def test_scenes_get_the_size_of_the_model(tmp_path):
+    pets, own = sc.models.load("pets"), {"short_side": None, "full_size": False}
+    scenes = sc.data.load(f"pets:{trees.pets(tmp_path / 'small', count=2)}")
+    assert resized_scenes(scenes, pets, **own).shape(0) == (160, 213)
+    assert resized_scenes(scenes, pets, short_side=3, full_size=False).shape(0) == (3, 4)
+    assert resized_scenes(scenes, pets, short_side=None, full_size=True) is scenes
+    assert resized_scenes(scenes, len, **own) is scenes  # a model without a card
+    fitting = sc.data.load(f"pets:{trees.pets(tmp_path / 'fitting', size=(160, 200), count=2)}")
+    assert resized_scenes(fitting, pets, **own) is fitting
+    clouds = sc.data.load("shapes:?count=1")
+    assert resized_scenes(clouds, pets, **own) is clouds

@@ -36,7 +36,7 @@ def test_a_certificate(certified, segcertify):
     for words in (
         f"bright.<locals>.<lambda>, answers {certificate.model['answers']}",
         f"'photo' of shape 3 x 4 x 8, digest {certificate.input_digest}",
-        "The resize to 4 x 8 pixels (antialiased), whose pixels are the components, is part of the certified function",
+        "The resize to 4 x 8 pixels (antialiased), which are the components, is part of the certified function",
         f"{radius_text(certificate.input_radius, 4)} (l2 norm, in the units of the file)",
         "Gaussian(sigma=0.25)",
         "0.1686 (l2 norm)",

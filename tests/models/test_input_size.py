@@ -18,6 +18,14 @@ def test_best_size(pets):
     assert models.best_size(len) is None
 
 
+def test_the_size_that_images_are_given(pets):
+    assert models.given_short_side(pets) == 160
+    assert models.given_short_side(models.load_bundled("camvid")) == 360
+    assert models.given_short_side(models.MultiScale(pets, (0.5,))) is None  # resizes after the noise
+    assert models.given_short_side(models.load("parts?category=Mug")) is None
+    assert models.given_short_side(models.Lite(2, 8)) is models.given_short_side(len) is None
+
+
 @pytest.mark.parametrize("shape", [(3, 160, 160), (3, 240, 900), (3, 300, 107)])
 def test_no_note_near_the_best_size(pets, shape):
     assert models.size_note(pets, shape) is None
