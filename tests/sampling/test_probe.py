@@ -194,3 +194,18 @@ def test_the_input_of_the_probe_is_known():
     probe(model, sc.Gaussian(1e-9), torch.zeros(2, 3, 4), None)
     expected = DrawStream(0, "probe", "probe", 0).uniform_(torch.empty(2, 3, 4))
     assert torch.allclose(batches[0], expected.expand(2, -1, -1, -1), atol=1e-6)
+
+
+def test_a_noise_that_shares_its_draws_is_refused_by_the_probe():
+    """Before any long work, and also where the model's answers do not show it."""
+
+    class Shared(sc.Gaussian):
+        def draw(self, x, streams):
+            return super().draw(x, [streams[-1]] * len(streams))
+
+    def constant(batch):
+        return torch.zeros(len(batch), *batch.shape[2:], dtype=torch.int64)
+
+    with pytest.raises(sc.InputError, match="the noise of a draw depends on the other draws of its batch"):
+        probe(constant, Shared(0.25), torch.zeros(3, 4, 4), None)
+    assert probe(constant, sc.Gaussian(0.25), torch.zeros(3, 4, 4), None).components == (4, 4)
