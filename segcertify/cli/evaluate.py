@@ -94,10 +94,10 @@ def evaluate(
     scenes, device = opt.chosen_scenes(data, every=every, limit=limit), opt.chosen_device(device)
     segmenter = opt.ready_model(model, device, trust_code=trust_code)
     scenes = opt.resized_scenes(scenes, segmenter, short_side=short_side, full_size=full_size)
-    first = _first(scenes)
-    for claim, each in product(claims, chosen) if first else ():
-        printer.note(_idle_note(claim, each, alpha=alpha, N=first.target.size))
-    printer.note(size_note(segmenter, first.x.shape) if first else None)
+    if (first := _first(scenes)) is not None:
+        for claim, each in product(claims, chosen):
+            printer.note(_idle_note(claim, each, alpha=alpha, N=first.target.size))
+        printer.note(size_note(segmenter, first.x.shape))
     printer.note(sigma_note(segmenter, *(claim.sigma for claim in claims)))
     before = _finished(out)
     with resumable(lambda: _kept(out)):
