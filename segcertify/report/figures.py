@@ -64,7 +64,7 @@ def metric_figure(curves: Sequence[MetricCurve], *, title: str, share: float) ->
     for curve in curves:
         style = ("-", "--", ":", "-.")[names.index(curve.metric) % 4]
         label = f"{curve.metric}, sigma = {exact(curve.sigma)}, n = {curve.n}"
-        axes.plot(curve.radii, curve.bounds, style, color=colours[curve.sigma], label=label)
+        axes.step(curve.radii, curve.bounds, style, where="pre", color=colours[curve.sigma], label=label)
     runs = exact_percent(share)
     caption = (
         f"Mean over scenes of the bound that at least {runs} of the noisy runs keep under every perturbation within R."

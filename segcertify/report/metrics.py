@@ -11,11 +11,11 @@ from segcertify.claims import MetricClaim
 from segcertify.metrics.names import parse
 from segcertify.metrics.planning import probability_needed, ranks, values_left_out
 from segcertify.noise import Noise, largest_radius
-from segcertify.numerals import NOTHING, counted, exact, exact_percent, lower_value, measured, radius_text, upper_value
+from segcertify.numerals import NOTHING, counted, exact, exact_percent, lower, measured, radius_text, upper
 from segcertify.records import Record, grouped
 from segcertify.report.table import Table
 
-STEPS = 60
+STEPS = 120
 """Points of a curve."""
 
 
@@ -80,7 +80,7 @@ def metric_curves(
         reach = min(largest_radius(noise), 2 * float(noise.radius(0.999)))
         found = [
             (radius, float(low.mean()))
-            for radius in np.linspace(0, reach, 2 * STEPS)
+            for radius in np.linspace(0, reach, STEPS)
             if (low := _bounds(values, noise, radius, name=name, configuration=configuration)[0]) is not None
         ]
         if found:
@@ -103,8 +103,8 @@ def metric_table(
             f"sigma={exact(row.sigma)}, n={row.n}",
             radius_text(row.radius, 4),
             measured(row.typical),
-            *(NOTHING if value is None else lower_value(value) for value in (row.bound, row.lowest)),
-            NOTHING if row.upper is None else upper_value(row.upper),
+            *(NOTHING if value is None else lower(value) for value in (row.bound, row.lowest)),
+            NOTHING if row.upper is None else upper(row.upper),
         )
         for row in rows
     )
