@@ -96,3 +96,8 @@ def test_bad_input():
     ]:
         with pytest.raises(sc.InputError, match=message):
             sc.joint_class(signs, X, **({"noise": sc.Gaussian(1.0), "seed": 0} | arguments))
+
+
+def test_defaults():
+    certificate = sc.joint_class(signs, X + 9, noise=sc.Gaussian(0.2), seed=0)
+    assert (certificate.n, certificate.n0, certificate.alpha) == (100, 10, 0.001)

@@ -145,3 +145,15 @@ def test_several_corrections():
     assert [(each.name, each.k) for each in found] == [("holm", 1), ("k-fwer", 3), ("by", 1)]
     with pytest.raises(InputError, match="k and b belong to correction='k-fwer', not to holm, by"):
         procedures(["holm", "by"], k=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [("bonferroni", 0.01), ("holm", 0.01), ("bh", 0.1), ("by", 0.1 / sum(1 / i for i in range(1, 11)))],
+)
+def test_a_tied_block_meets_the_level_of_its_first_or_last_rank(name, level):
+    """Ten components in which all draws agree, at alpha 0.1: step-down asks alpha / 10, step-up asks alpha."""
+    threshold = procedure(name).threshold
+    counts = np.array([0, 10])
+    assert threshold(counts, np.array([1.0, level * 0.99]), 0.1) == 1
+    assert threshold(counts, np.array([1.0, level * 1.01]), 0.1) == 2
