@@ -250,7 +250,8 @@ def make_recipe(folder: Path) -> Path:
 
 def read_recipes(path: Path) -> object:
     found = read_recipe(path)
-    claim(path.parent, SETTINGS)
+    with suppress(sc.InputError):  # it refuses other settings anyway
+        claim(path.parent, SETTINGS)
     return held([found[0].to_plain(), found[1]])
 
 

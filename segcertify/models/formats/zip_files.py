@@ -10,7 +10,7 @@ _MAKERS = (b"bytearray\n",)
 
 
 COMPRESSED = 64 * 2**20
-"""Bytes that the compressed parts of a zip file may have together. TorchScript compresses its code, nothing else."""
+"""Bytes that the compressed parts of a zip file may have together: TorchScript compresses its code."""
 
 
 def require_plain_zip(file: Path) -> None:
