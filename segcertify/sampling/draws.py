@@ -126,7 +126,10 @@ class Draws:
 
     def outputs_at_input(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The model's output for noisy copies of the input itself, and these copies: models may differ there alone."""
-        return self._outputs(*(("probe", index) for index in range(self._probe.entries)))
+        try:
+            return self._outputs(*(("probe", index) for index in range(self._probe.entries)))
+        except RuntimeError as error:
+            raise (ModelError.of(error) if out_of_memory(error) else error) from error
 
     def _outputs(self, *draws: tuple[Phase, int]) -> tuple[torch.Tensor, torch.Tensor]:
         """f(x + noise) for draws as the model gives it, and the batch of x + noise."""

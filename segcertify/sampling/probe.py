@@ -98,7 +98,10 @@ def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tupl
             ) from error
         return output, batch, others, others_batch, beside, beside_batch
 
-    output, batch, others, others_batch, beside, beside_batch = halve_until_it_fits(attempt, size)[1]
+    try:
+        output, batch, others, others_batch, beside, beside_batch = halve_until_it_fits(attempt, size)[1]
+    except RuntimeError as error:
+        raise (ModelError.of(error) if out_of_memory(error) else error) from error
     to_labels(output, batch)  # refuses bad shapes and logits
     again = [(beside, beside_batch)] + ([(others[1], others_batch[1])] if len(others) == 2 else [])  # beside, and moved
     if any(inputs_differ(batch[0], drawn, x) for _, drawn in again):
