@@ -60,7 +60,7 @@ def certify_votes(
         votes.histogram(), n=votes.n, tau=tau, alpha=alpha, chosen=chosen, pilot=votes.n0 > 0
     )
     try:
-        require_certifiable(votes.N, tau, alpha, chosen, votes.n, votes.n0 > 0)
+        require_certifiable(votes.N, tau, alpha, chosen, votes.n, pilot=votes.n0 > 0)
     except InputError as hopeless:
         warnings.warn(f"{hopeless} All components abstain.", stacklevel=2)
     return _certificate(votes, votes.agree >= enough, radius=radius, norm=norm, tau=tau, alpha=alpha, chosen=chosen)
@@ -84,9 +84,7 @@ def radius_map(votes: Votes, *, alpha: float, norm: str | None = None, cap: floa
     if cap is None:
         table = radius_table(votes.noise, n=votes.n, N=votes.N, alpha=alpha, norm=norm, input_shape=votes.input_shape)
     elif not votes.n0:
-        raise InputError(
-            "a capped radius map needs votes with a pilot, but these have n0=0: leave out the cap"
-        )
+        raise InputError("a capped radius map needs votes with a pilot, but these have n0=0: leave out the cap")
     else:
         bounds = capped_bounds(votes.histogram(), alpha, require_probability("cap", cap, low=0.5))
         table = np.asarray(votes.noise.radius(bounds, norm, votes.input_shape), float)

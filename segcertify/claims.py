@@ -81,6 +81,23 @@ class Claim:
             return alone if scenes == 1 else alone + many
         return self._sentence(total, f"the certified components of {each} {scenes:,} scenes", "R")
 
+    def of_sets(self, components: int, certified: int, radius: float, *, excludes: bool = True) -> str:
+        """What the sets of so many components, of which some have a certified label, say within a radius."""
+        if not self.proven:
+            return self._sentence("", "", radius_text(radius))
+        if not excludes:
+            return f"No label is excluded: the {components:,} sets claim nothing. " + self._sentence(
+                f"1 - {exact(self.alpha)}", f"the {certified:,} certified components", radius_text(radius)
+            )
+        threat = f"perturbations of {self.threat} at most {radius_text(radius)}"
+        sentence = (
+            f"With probability at least 1 - {exact(self.alpha)} over the noise draws, for all {components:,} tested "
+            f"components and all {threat} at once, the smoothed model's majority label, where there is one, is in its "
+            f"set; where a label is certified ({certified:,} components), it is that label. A set of one label that is "
+            "not certified means: this label or no majority."
+        )
+        return f"{sentence} {self.remarks}".rstrip()
+
     def _sentence(self, sure: str, certified: str, radius: str) -> str:
         return f"{self._guarantee(sure, certified, radius)} {self.remarks}".rstrip()
 

@@ -175,7 +175,7 @@ class Votes:
         counts, n, draws = None, self.n + other.n, _union(self.draws, other.draws)
         if self.counts is not None and other.counts is not None:
             counts = class_counts.added(self.counts, other.counts, n)
-        candidate, agree = self.candidate, self.agree + other.agree
+        candidate, agree = self.candidate, np.asarray(self.agree + other.agree)
         if not self.n0:
             if counts is None:
                 raise InputError("votes without a pilot (n0=0) merge by the counts of all classes: use counts=True")

@@ -21,10 +21,12 @@ from segcertify.metrics.scores import (
     worst_case_iou,
     worst_case_shape_iou,
 )
+from segcertify.metrics.sets import SetCounts, SetScores, set_counts, set_scores, worst_case_set_iou
 
 __all__ = [
-    "FORMS", "Confusion", "MapMetric", "MetricCertificate", "MetricPlan", "RadiusCurve", "abstention", "accuracy",
-    "agreement", "area", "certified_accuracy_curve", "class_abstention", "class_accuracy", "confusion", "dice",
-    "from_plain", "iou", "mean_iou", "miou", "overall_accuracy", "plan_metric", "radius_counts", "recall", "shape_iou",
-    "to_plain", "volume", "worst_case_accuracy", "worst_case_iou", "worst_case_shape_iou",
+    "FORMS", "Confusion", "MapMetric", "MetricCertificate", "MetricPlan", "RadiusCurve", "SetCounts", "SetScores",
+    "abstention", "accuracy", "agreement", "area", "certified_accuracy_curve", "class_abstention", "class_accuracy",
+    "confusion", "dice", "from_plain", "iou", "mean_iou", "miou", "overall_accuracy", "plan_metric", "radius_counts",
+    "recall", "set_counts", "set_scores", "shape_iou", "to_plain", "volume", "worst_case_accuracy", "worst_case_iou",
+    "worst_case_set_iou", "worst_case_shape_iou",
 ]  # fmt: skip

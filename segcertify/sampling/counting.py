@@ -57,7 +57,7 @@ def last(counts: Counts) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of the classes' counts: ``counts`` says whether, ``classes`` is their number where a user gave it."""
+    """What is kept of the classes' counts: ``counts`` says whether, ``classes`` is their number where known."""
 
     counts: bool = False
     classes: int | None = None
@@ -65,7 +65,7 @@ class Kept:
 
 def sampled(
     draws: Draws, saved: Checkpoint, *, n: int, n0: int, first: int = 0, prefixes: Sequence[int] = (),
-    kept: Kept = Kept(), progress: bool | Advance | None = None,
+    kept: Kept, progress: bool | Advance | None = None,
 ) -> Votes:  # fmt: skip
     """Candidates from n0 draws, and their agreement with n fresh draws from ``first`` on [Fischer2021, Sample].
 
@@ -84,8 +84,7 @@ def sampled(
         if candidate is None or kept.counts:
             votes = _counted(draws, saved, state, candidate, n=n, n0=n0, first=first, kept=kept, advance=advance)
         else:
-            ranges = {"n": n, "n0": n0, "first": first, "prefixes": prefixes}
-            votes = _agreed(draws, saved, state, candidate, **ranges, advance=advance)
+            votes = _agreed(draws, saved, state, candidate, n=n, n0=n0, first=first, prefixes=prefixes, advance=advance)
     return replace(votes, draws=((first, first + n),))
 
 

@@ -230,7 +230,7 @@ class Smooth:
         self.noise.radius(tau, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
         tested = np.ones(draws.components, bool) if mask is None else require_mask(mask, draws.components)
         n, pilot = require_integer("n", n), require_integer("n0", n0, at_least=0) > 0
-        require_certifiable(int(tested.sum()), tau, alpha, chosen, n, pilot)
+        require_certifiable(int(tested.sum()), tau, alpha, chosen, n, pilot=pilot)
         model = self.identity(draws)
         stored.require_same_run(draws, n=n, n0=n0, mask=mask, model=model, preprocessing=preprocessing)
         if (votes := stored.reused(draws)) is not None:

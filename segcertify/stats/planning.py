@@ -61,7 +61,7 @@ def plan(
     ``p`` is an assumed probability of the candidate label, one for all
     components or an array of values (each then stands for an equal share of
     them): ``expected`` is the mean certified fraction over simulated runs.
-    ``n0`` = 0 plans votes without a pilot (holm and bonferroni); how many draws choose the labels else matters not here.
+    ``n0`` = 0 plans votes without a pilot (holm and bonferroni); any other n0 gives the same plan.
 
     >>> cityscapes = plan(1024 * 2048, 0.75, alpha=0.001, n=100)
     >>> cityscapes.n_min, cityscapes.tolerates
@@ -77,10 +77,10 @@ def plan(
     expected = None
     if p is not None:
         expected = _expected_fraction(N, tau, alpha=alpha, chosen=chosen, n=n, p=p, seed=seed, pilot=pilot)
-    return Plan(N, tau, alpha, chosen.name, n_min, n, _tolerated(N, tau, alpha, chosen, n, pilot), expected)
+    return Plan(N, tau, alpha, chosen.name, n_min, n, _tolerated(N, tau, alpha, chosen, n, pilot=pilot), expected)
 
 
-def certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int, pilot: bool = True) -> bool:
+def certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int, *, pilot: bool = True) -> bool:
     """Whether n draws certify anything at all: do they when every draw agrees everywhere?"""
     left = alpha if pilot else level(N, n, tau, alpha, chosen)
     return left > 0 and _certified_together(N, best_p_value(n, tau, pilot), left, chosen)
@@ -94,16 +94,16 @@ def best_p_value(n: int, tau: float, pilot: bool = True) -> float:
 
 def smallest_n(N: int, tau: float, alpha: float, chosen: Procedure, pilot: bool = True) -> int:
     """The smallest n for which `certifiable` holds."""
-    n = 1 + bisect_left(range(1, LARGEST_N + 1), True, key=lambda n: certifiable(N, tau, alpha, chosen, n, pilot))
+    n = 1 + bisect_left(range(1, LARGEST_N + 1), True, key=lambda n: certifiable(N, tau, alpha, chosen, n, pilot=pilot))
     if n > LARGEST_N:
         cure = "lower tau" if pilot else "use n0 >= 1, another tau, or correction='bonferroni'"
         raise InputError(f"no n up to {LARGEST_N:,} certifies at tau={tau:g}, alpha={alpha:g}: {cure}")
     return n
 
 
-def require_certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int, pilot: bool = True) -> None:
+def require_certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int, *, pilot: bool = True) -> None:
     """Refuse an n with which everything would abstain, and say which n would do."""
-    if (pilot and chosen.guarantee == "custom") or certifiable(N, tau, alpha, chosen, n, pilot):
+    if (pilot and chosen.guarantee == "custom") or certifiable(N, tau, alpha, chosen, n, pilot=pilot):
         return
     if not pilot:
         require_level(N, n, tau, alpha, chosen)
@@ -122,7 +122,7 @@ def _certified_together(N: int, p: float, alpha: float, chosen: Procedure) -> bo
     return chosen.threshold(np.array([0, N]), np.array([1.0, p]), alpha) <= 1
 
 
-def _tolerated(N: int, tau: float, alpha: float, chosen: Procedure, n: int, pilot: bool) -> int | None:
+def _tolerated(N: int, tau: float, alpha: float, chosen: Procedure, n: int, *, pilot: bool) -> int | None:
     """The most disagreeing draws, the same for all components, that still certify them."""
     table = p_values(n, tau) if pilot else pilotless_p_values(n, tau)
     left = alpha if pilot else level(N, n, tau, alpha, chosen)

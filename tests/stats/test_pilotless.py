@@ -21,7 +21,7 @@ def test_p_values_are_both_tails_and_1_up_to_half(n, tau):
 
 @pytest.mark.parametrize("tau", [0.5, 0.6, 0.75, 0.9])
 def test_no_probabilities_up_to_tau_exceed_the_p_value(tau):
-    """Exactly, over a grid of three classes: P(some class reaches k) for every k > n / 2, and b_k(1 - tau) above tau."""
+    """Exactly, over a grid of three classes: P(some class reaches k) for k > n / 2, and b_k(1 - tau) above."""
     n, counts = 9, [(a, b, 9 - a - b) for a in range(10) for b in range(10 - a)]
     top = np.max(counts, 1)
     table = pilotless_p_values(n, tau)
@@ -61,7 +61,7 @@ def test_too_large_a_reserve_is_refused_before_sampling():
     with pytest.raises(InputError, match=r"must keep 0\.2 in reserve, which leaves nothing of alpha=0\.001"):
         label_threshold(np.array([0] * 110 + [2_000_000]), n=110, tau=0.55, alpha=0.001, chosen=chosen, pilot=False)
     with pytest.raises(InputError, match="in reserve, which leaves nothing of alpha"):
-        require_certifiable(2_000_000, 0.55, 0.001, chosen, 110, False)
+        require_certifiable(2_000_000, 0.55, 0.001, chosen, 110, pilot=False)
 
 
 @pytest.mark.parametrize("name", ["bh", "by", "k-fwer", "function"])
@@ -70,7 +70,7 @@ def test_other_corrections_are_refused(name):
     with pytest.raises(InputError, match=r"without a pilot \(n0=0\) are certified by holm or bonferroni"):
         label_threshold(np.array([0] * 10 + [5]), n=10, tau=0.75, alpha=0.1, chosen=chosen, pilot=False)
     with pytest.raises(InputError, match="are certified by holm or bonferroni"):
-        require_certifiable(5, 0.75, 0.1, chosen, 10, False)
+        require_certifiable(5, 0.75, 0.1, chosen, 10, pilot=False)
 
 
 def test_plans_without_a_pilot():
