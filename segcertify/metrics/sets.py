@@ -92,7 +92,7 @@ def set_counts(certificate: SetCertificate, target: IntArray, valid: BoolArray, 
 
 
 def worst_case_set_iou(counts: SetCounts) -> FloatArray:
-    """The smallest IoU of each class under attack, of the majority-or-nothing model; NaN where the truth lacks it: (C,).
+    """The smallest IoU of each class under attack, of the majority-or-nothing model; NaN where no truth has it: (C,).
 
     #{certified label = c = y} / (|G_c| + #{y != c, c in S}).
     """
