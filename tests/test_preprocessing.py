@@ -10,7 +10,14 @@ from segcertify.data import load, read_input
 from segcertify.errors import InputError
 from segcertify.models.card_markdown import markdown
 from segcertify.numerals import radius_text
-from segcertify.preprocessing import file_radius, in_words, of_cloud, of_image, require_plain
+from segcertify.preprocessing import (
+    file_radius,
+    in_words,
+    of_cloud,
+    of_image,
+    require_plain,
+    require_preprocessing,
+)  # fmt: skip
 from segcertify.resampling import BOX, METHODS, axis_matrix
 
 
@@ -203,3 +210,12 @@ def test_plain_values():
     assert of_image((3, 4)) == of_image((3, 4), (3, 4))
     assert of_cloud(np.array([1.0, 2, 3]).tolist(), 2.0)["centre"] == [1, 2, 3]
     assert require_plain("a", {"b": (1, 2)}) == {"b": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    "values", [{"kind": "cloud", "factor": "x"}, {"kind": ["image"]}, {"kind": "cloud", "factor": 1.0, "points": [1]}]
+)
+def test_values_that_no_words_can_say_are_refused(values):
+    """Files of votes, certificates and runs may hold anything here."""
+    with pytest.raises(InputError, match="preprocessing cannot be"):
+        require_preprocessing(values)

@@ -37,7 +37,7 @@ def held(value: Any) -> str:
         array = np.asarray(value.detach() if isinstance(value, torch.Tensor) else value)
         return f"{array.dtype}{array.shape}{array.tobytes().hex()}"
     if isinstance(value, dict):
-        return str([(repr(key), held(each)) for key, each in sorted(value.items(), key=str)])
+        return f"{{{','.join(f'{key!r}:{held(each)}' for key, each in sorted(value.items(), key=str))}}}"
     if isinstance(value, list | tuple):
-        return str([held(each) for each in value])
+        return f"[{','.join(map(held, value))}]"
     return held(dict(vars(value))) if hasattr(value, "__dict__") else repr(value)
