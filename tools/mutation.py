@@ -91,6 +91,11 @@ class Impatient:
     def __init__(self, tests: Tests) -> None:
         self.tests = tests
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Only the chosen tests, in their order; a mutant may give some of them other names."""
+        chosen = {test: rank for rank, test in enumerate(self.tests)}
+        items[:] = sorted((each for each in items if each.nodeid in chosen), key=lambda each: chosen[each.nodeid])
+
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """A test begins: the alarm ends the process if it hangs."""
         print("\n", item.nodeid, flush=True)
@@ -193,9 +198,11 @@ class Run:
     def meet(self, mutant: Mutant | None, tests: list[str], items: dict[str, pytest.Item]) -> int:
         """In a child: run the tests against the mutant."""
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-        plugin = Impatient(self.tests)
+        plugin = Impatient({test: self.tests[test] for test in tests})
         if mutant is not None and not plant(mutant):
-            return run_pytest(tests, plugin, self.wanted.work / f"tmp-{os.getpid()}")
+            files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+            status = run_pytest(files, plugin, self.wanted.work / f"tmp-{os.getpid()}")
+            return 0 if status == pytest.ExitCode.NO_TESTS_COLLECTED else status
         forget_results()
         chosen = [items[test] for test in tests]
         chosen[0].config.pluginmanager.register(plugin)
