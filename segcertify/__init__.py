@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from segcertify.errors import InputError as InputError
     from segcertify.evaluation import evaluate as evaluate
     from segcertify.exclusion import certify_sets as certify_sets
+    from segcertify.looks import Enough as Enough
     from segcertify.metrics.certificate import MetricCertificate as MetricCertificate
     from segcertify.metrics.planning import plan_metric as plan_metric
     from segcertify.noise import AxisRotation as AxisRotation
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 _HOME = {
     "certificate": ("ABSTAIN", "Certificate"),
     "votes": ("Votes",),
+    "looks": ("Enough",),
     "certification": ("certify_votes", "indiv_class", "radius_map"),
     "metrics.certificate": ("MetricCertificate",),
     "metrics.planning": ("plan_metric",),

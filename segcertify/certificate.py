@@ -55,7 +55,8 @@ class Certificate:
     ``preprocessing`` (`units` says it in words), ``seed``, and ``seed_given``, which
     is False if the operating system drew the seed. ``version`` is that of the
     segcertify that made it, ``date`` the time (UTC), ``command`` the command line,
-    empty in Python. In files of format version 1 these are unknown: all are empty,
+    empty in Python. ``looks`` are the times of tests, if there were several: n, the
+    draws used, is one of them. In files of format version 1 these are unknown: all are empty,
     and all seeds were given.
     """
 
@@ -81,6 +82,7 @@ class Certificate:
     version: str = __version__
     date: str = field(default_factory=utc_now)
     command: str = ""
+    looks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         require_probability("alpha", self.alpha)
@@ -210,16 +212,32 @@ class Certificate:
         return f"{words} (Fewer than that are certified: nothing is claimed.)" if vacuous else words
 
     @property
+    def looked(self) -> str:
+        """At which looks the components were tested, in words; empty if there was one test."""
+        if not self.looks:
+            return ""
+        times = ", ".join(map(str, self.looks))
+        saved = f" Sampling stopped after {self.n} draws, and saved {self.saved}." if self.saved else ""
+        return f"Looks after {times} draws, fixed before sampling, each at alpha / {len(self.looks)}.{saved}"
+
+    @property
+    def saved(self) -> int:
+        """How many of the planned draws were not made, because a look stopped the run."""
+        return self.looks[-1] - self.n if self.looks else 0
+
+    @property
     def claimed(self) -> Claim:
         """The guarantee and the noise, without labels and radius: all that decides the words of a claim."""
         before = "the noise was drawn" if self.seed is None else "the seed was chosen"
-        remarks = f"{self.units} {seed_assumption(self.seed_given, before=before)}".strip()
+        sentences = (self.looked, self.units, seed_assumption(self.seed_given, before=before))
+        remarks = " ".join(filter(None, sentences))
         perturbed = file_pixels(self.preprocessing or {}) if self._in_file else ""
         return Claim(self.correction, self.guarantee, self.alpha, self.noise, self.norm, self.k, remarks, perturbed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.certificate``)."""
-        header = {name: value for name, value in vars(self).items() if name not in ("labels", "noise")}
+        left_out = ("labels", "noise", *([] if self.looks else ["looks"]))
+        header = {name: value for name, value in vars(self).items() if name not in left_out}
         header["noise"] = to_plain(self.noise)
         arrays = {"labels": archive.smallest_integers(self.labels)}
         archive.write(path, kind="certificate", version=_VERSION, header=header, arrays=arrays)
@@ -231,6 +249,7 @@ class Certificate:
         try:
             header["input_shape"] = None if header["input_shape"] is None else tuple(header["input_shape"])
             header["noise"] = from_plain(header["noise"])
+            header["looks"] = tuple(header.get("looks", ()))
             certificate = cls(arrays["labels"], **header)
             return replace(certificate, labels=certificate.labels.astype(np.int32))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

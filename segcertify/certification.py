@@ -7,6 +7,7 @@ import numpy as np
 from segcertify.arrays import BoolArray, FloatArray, Histogram
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.looks import certified_by_looks, require_family_wise
 from segcertify.noise import Noise
 from segcertify.stats.binomial import lower_bounds
 from segcertify.stats.correction import PROCEDURES, Correction, Procedure, procedure
@@ -36,7 +37,7 @@ def certify_votes(
     Parameters
     ----------
     votes : Votes
-        Candidates and agreement counts.
+        Candidates and agreement counts. Those with L looks are tested at alpha / L at each (`segcertify.looks`).
     tau : float
         Threshold in [1/2, 1) that a label's probability must exceed; the radius follows from it.
     alpha : float
@@ -56,14 +57,17 @@ def certify_votes(
     alpha = require_probability("alpha", alpha)
     chosen = procedure(correction, k=k, b=b)
     radius = float(votes.noise.radius(tau, norm, votes.input_shape))
-    enough = label_threshold(  # FwerControl of BinPValue, one per possible count
-        votes.histogram(), n=votes.n, tau=tau, alpha=alpha, chosen=chosen, pilot=votes.n0 > 0
-    )
+    if votes.looks:
+        certified = certified_by_looks(votes, tau=tau, alpha=alpha, chosen=require_family_wise(chosen))
+    else:
+        certified = votes.agree >= label_threshold(  # FwerControl of BinPValue, one per possible count
+            votes.histogram(), n=votes.n, tau=tau, alpha=alpha, chosen=chosen, pilot=votes.n0 > 0
+        )
     try:
-        require_certifiable(votes.N, tau, alpha, chosen, votes.n, pilot=votes.n0 > 0)
+        require_certifiable(votes.N, tau, votes.level(alpha), chosen, votes.n, pilot=votes.n0 > 0)
     except InputError as hopeless:
         warnings.warn(f"{hopeless} All components abstain.", stacklevel=2)
-    return _certificate(votes, votes.agree >= enough, radius=radius, norm=norm, tau=tau, alpha=alpha, chosen=chosen)
+    return _certificate(votes, certified, radius=radius, norm=norm, tau=tau, alpha=alpha, chosen=chosen)
 
 
 def radius_map(votes: Votes, *, alpha: float, norm: str | None = None, cap: float | None = None) -> FloatArray:
@@ -82,11 +86,12 @@ def radius_map(votes: Votes, *, alpha: float, norm: str | None = None, cap: floa
     """
     alpha = require_probability("alpha", alpha) / (1 if votes.n0 else 2)
     if cap is None:
-        table = radius_table(votes.noise, n=votes.n, N=votes.N, alpha=alpha, norm=norm, input_shape=votes.input_shape)
+        level = votes.level(alpha)
+        table = radius_table(votes.noise, n=votes.n, N=votes.N, alpha=level, norm=norm, input_shape=votes.input_shape)
     elif not votes.n0:
         raise InputError("a capped radius map needs votes with a pilot, but these have n0=0: leave out the cap")
     else:
-        bounds = capped_bounds(votes.histogram(), alpha, require_probability("cap", cap, low=0.5))
+        bounds = capped_bounds(votes.histogram(), votes.level(alpha), require_probability("cap", cap, low=0.5))
         table = np.asarray(votes.noise.radius(bounds, norm, votes.input_shape), float)
     radii = table[votes.agree]
     return np.asarray(radii if votes.mask is None else np.where(votes.mask, radii, 0.0))
@@ -130,7 +135,7 @@ def indiv_class(votes: Votes, *, alpha: float, norm: str | None = None) -> Certi
     if not votes.n0:
         raise InputError("indiv_class needs labels that other draws chose, but these votes have no pilot (n0=0)")
     tested = votes.agree if votes.mask is None else votes.agree[votes.mask]
-    bound = float(lower_bounds(votes.n, alpha / votes.N)[tested.min()])  # the smallest lower bound on p_A
+    bound = float(lower_bounds(votes.n, votes.level(alpha) / votes.N)[tested.min()])  # the smallest lower bound on p_A
     certified = np.full(votes.candidate.shape, bound > 0.5)
     radius = float(votes.noise.radius(bound, norm, votes.input_shape))
     chosen = PROCEDURES["bonferroni"]
@@ -163,4 +168,5 @@ def _certificate(
         input_digest=votes.input_digest,
         model=votes.model,
         preprocessing=votes.preprocessing,
+        looks=votes.looks,
     )

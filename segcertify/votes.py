@@ -50,6 +50,9 @@ class Votes:
     (classes, *components). ``classes`` is how many the model has; None if that is not
     known, and ``counts`` then ends at the largest label seen.
 
+    ``looks`` are the times of tests that were fixed before sampling (`segcertify.looks`), also those that an early
+    stop left out: n is one of them, and ``earlier`` has the counts at those before it. They cannot be chosen later.
+
     Adding draws, or trying another seed, after seeing a result is a new claim.
     """
 
@@ -72,6 +75,7 @@ class Votes:
     preprocessing: Preprocessing | None = None
     counts: IntArray | None = None
     classes: int | None = None
+    looks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         n = require_draws("n", self.n)
@@ -99,6 +103,7 @@ class Votes:
             object.__setattr__(self, "counts", counts)
             if self.classes not in (None, len(counts)):
                 raise InputError(f"counts are of {len(counts)} classes, but classes={self.classes}")
+        self._require_looks()
         if self.mask is not None:
             object.__setattr__(self, "mask", require_mask(self.mask, candidate.shape))
         if self.input_shape is not None:
@@ -111,6 +116,29 @@ class Votes:
         if any(start < 0 or stop <= start for start, stop in draws) or sum(b - a for a, b in draws) != n:
             raise InputError(f"draws={draws} are not n={n} draws")
         object.__setattr__(self, "draws", _union(draws, ()))
+
+    def _require_looks(self) -> None:
+        """Votes end at a look, and have counts at all looks before it."""
+        looks = tuple(require_integer("a look", time) for time in self.looks)
+        object.__setattr__(self, "looks", looks)
+        if not looks:
+            return
+        if not self.n0 or self.counts is not None:
+            raise InputError("looks need a pilot (n0 >= 1), and are not proven for the counts of all classes")
+        if list(looks) != sorted(set(looks)):
+            raise InputError(f"looks must be rising numbers of draws, but are {looks}")
+        lacking = [time for time in looks if time < self.n and time not in self.earlier]
+        if self.n not in looks or lacking:
+            raise InputError(f"votes with looks at {looks} must have counts at each up to n={self.n}, which is one")
+
+    @property
+    def planned(self) -> int:
+        """How many draws were to be made at most; more than n if a look stopped the run."""
+        return self.looks[-1] if self.looks else self.n
+
+    def level(self, alpha: float) -> float:
+        """The level of a test of these counts: alpha, or alpha / L if they are of one of L looks."""
+        return alpha / max(1, len(self.looks))
 
     @property
     def N(self) -> int:
@@ -138,7 +166,7 @@ class Votes:
 
     def require_same_run(self, other: Votes) -> None:
         """Raise `InputError` unless both are of the same input, model, noise, seed, n0 and mask."""
-        for name in ("noise", "seed", "n0", "input_id", "input_shape", "input_digest"):
+        for name in ("noise", "seed", "n0", "input_id", "input_shape", "input_digest", "looks"):
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 raise InputError(f"votes with different {name} do not merge: {ours!r} and {theirs!r}")
@@ -170,6 +198,8 @@ class Votes:
         self.require_same_run(other)
         if self.seed is None:
             raise InputError("votes without a seed do not merge: nothing shows that their draws differ")
+        if self.looks:
+            raise InputError("votes with looks do not merge: the times of looks count from their first draw")
         if self.n0 and not _same(self.candidate, other.candidate):
             raise InputError("votes with different candidates do not merge: they come from different models or draws")
         counts, n, draws = None, self.n + other.n, _union(self.draws, other.draws)
@@ -203,6 +233,8 @@ class Votes:
             "fingerprint_of": self.fingerprint_of, "seed_given": self.seed_given, "model": self.model,
             "preprocessing": self.preprocessing, "classes": self.classes,
         }  # fmt: skip
+        if self.looks:
+            header["looks"] = self.looks
         archive.write(path, kind="votes", version=_VERSION, header=header, arrays=arrays)
 
     @classmethod

@@ -4,7 +4,7 @@ import io
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
@@ -56,7 +56,8 @@ def main() -> None:
     """Run the command line; bad input ends with one clear line, not a traceback, and so does a signal."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # for names that the terminal's encoding lacks
+            with suppress(OSError):  # where it is no longer the file that it was
+                stream.reconfigure(errors="backslashreplace")  # for names that the terminal's encoding lacks
     with stoppable(), warnings.catch_warnings():
         warnings.showwarning = _as_note
         try:

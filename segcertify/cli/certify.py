@@ -38,6 +38,8 @@ def certify(
     k: opt.ErrorCount = None,
     b: opt.ErrorBudget = None,
     norm: opt.Norm = None,
+    looks: opt.Looks = 0,
+    until: opt.Until = None,
     metric: opt.Metric[list[str] | None] = None,
     target_radius: opt.TargetRadius[float | None] = None,
     share: opt.Share[float | None] = None,
@@ -99,8 +101,8 @@ def certify(
         file = claim.file(out)
         certificate = certify(
             segmenter, x, noise=drawn, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, correction=correction, k=k, b=b,
-            norm=norm, batch_size=batch_size, device=device, input_id=input_id(input), checkpoint=resume,
-            save_votes=votes, preprocessing=found.preprocessing, progress=printer.progress,
+            norm=norm, looks=looks, until=until, batch_size=batch_size, device=device, input_id=input_id(input),
+            checkpoint=resume, save_votes=votes, preprocessing=found.preprocessing, progress=printer.progress,
         )  # fmt: skip
         certificate = stored_once(replace(certificate, command=opt.command_line()), file)
         with noted(printer, "no pictures"):

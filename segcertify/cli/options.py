@@ -101,6 +101,18 @@ Seed = Annotated[
         "new run draws one from the operating system, and a resumed run takes its own.",
     ),
 ]
+Looks = Annotated[
+    int,
+    _option(
+        "--looks",
+        "Tests within the n draws, each at alpha / looks, at times fixed before sampling. It stops when nothing more "
+        "can be gained. 0: one test, at the end.",
+        CLAIM,
+    ),
+]
+Until = Annotated[
+    float | None, _option("--until", "With --looks: stop once this share of the components is certified.", CLAIM)
+]
 Candidates = Annotated[int, _option("--n0", "Draws that choose the labels to test.", CLAIM)]
 Alpha = Annotated[float, _option("--alpha", "Allowed probability of any false certificate.", CLAIM)]
 Correction = Annotated[T, _option("--correction", "holm, bonferroni, k-fwer (with --k or --b), bh or by.", CLAIM)]

@@ -152,7 +152,7 @@ def certificate_values(certificate: Certificate) -> dict[str, Any]:
     names = (
         "claim", "radius", "input_radius", "norm", "tau", "alpha", "correction", "guarantee", "k", "n0", "n", "N",
         "seed", "seed_given", "input_id", "input_shape", "input_digest", "model", "preprocessing", "units", "version",
-        "date", "command",
+        "date", "command", "looks", "saved",
     )  # fmt: skip
     values = {name: getattr(certificate, name) for name in names} | {"noise": described(certificate.noise)}
     values |= {"threat": certificate.claimed.threat, "proven": certificate.claimed.proven}

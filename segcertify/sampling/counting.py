@@ -1,6 +1,6 @@
 """Counting labels over draws, a batch at a time: memory does not grow with the number of draws."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -17,6 +17,8 @@ _BLOCK = 2**20
 
 Counts = Iterator[tuple[int, torch.Tensor]]
 """After each batch the index of the next draw, and its label maps or the counts so far."""
+Stop = Callable[[int, torch.Tensor, Mapping[int, torch.Tensor]], bool]
+"""Whether to end a run: from the draws done, the candidates, and the agreement at each prefix so far."""
 
 
 def class_counts(batches: Counts, counts: torch.Tensor, classes: int | None = None) -> Counts:
@@ -65,11 +67,12 @@ class Kept:
 
 def sampled(
     draws: Draws, saved: Checkpoint, *, n: int, n0: int, first: int = 0, prefixes: Sequence[int] = (),
-    kept: Kept, progress: bool | Advance | None = None,
+    kept: Kept, progress: bool | Advance | None = None, stops: Stop = lambda done, candidate, counts: False,
 ) -> Votes:  # fmt: skip
     """Candidates from n0 draws, and their agreement with n fresh draws from ``first`` on [Fischer2021, Sample].
 
-    Without a pilot (n0 = 0) the n draws choose the candidates too.
+    Without a pilot (n0 = 0) the n draws choose the candidates too. With one, ``stops`` is asked after each prefix, and
+    may end the run there.
     """
     state = saved.load() or State("candidate" if n0 else "agree", 0, draws.batch_size, {})
     draws.batch_size = state.batch_size  # resuming keeps the batch partition
@@ -84,8 +87,10 @@ def sampled(
         if candidate is None or kept.counts:
             votes = _counted(draws, saved, state, candidate, n=n, n0=n0, first=first, kept=kept, advance=advance)
         else:
-            votes = _agreed(draws, saved, state, candidate, n=n, n0=n0, first=first, prefixes=prefixes, advance=advance)
-    return replace(votes, draws=((first, first + n),))
+            votes = _agreed(
+                draws, saved, state, candidate, n=n, n0=n0, first=first, prefixes=prefixes, advance=advance, stops=stops
+            )  # fmt: skip
+    return replace(votes, draws=((first, first + votes.n),))
 
 
 def _candidates(draws: Draws, saved: Checkpoint, state: State, n0: int, advance: Advance) -> torch.Tensor:
@@ -98,18 +103,24 @@ def _candidates(draws: Draws, saved: Checkpoint, state: State, n0: int, advance:
 
 def _agreed(
     draws: Draws, saved: Checkpoint, state: State, candidate: torch.Tensor, *, n: int, n0: int, first: int,
-    prefixes: Sequence[int], advance: Advance,
+    prefixes: Sequence[int], advance: Advance, stops: Stop,
 ) -> Votes:  # fmt: skip
-    """How many of n draws agree with the candidates, also after fewer draws."""
+    """How many of n draws agree with the candidates, also after fewer draws, of which one may be the last."""
     agree = state.goes_on("agree", draws.zeros(n))
     earlier = {m: state.goes_on(f"agree_{m}", agree) for m in prefixes if m <= state.done}
-    ends = [first + m for m in prefixes]
+    ends, done = [first + m for m in prefixes], state.done
+    n = done if done in earlier and stops(done, candidate, earlier) else n  # a run that had ended, resumed
     batches = draws.batches("agree", first + state.done, first + n, ends=ends, advance=advance)
     for stop, agree in agreement(batches, candidate, agree):  # noqa: B020
         if stop in ends:
             earlier[stop - first] = agree.clone()
+        done = stop - first
+        n = done if stop in ends and stops(done, candidate, earlier) else n
         arrays = {"candidate": candidate, "agree": agree} | {f"agree_{m}": each for m, each in earlier.items()}
-        saved.save_if_due("agree", stop - first, arrays, last=stop == first + n)
+        saved.save_if_due("agree", done, arrays, last=done == n)
+        if done == n:
+            break
+    earlier.pop(n, None)
     votes = draws.record(candidate.cpu().numpy(), agree.cpu().numpy(), n=n, n0=n0)
     return replace(votes, earlier={m: each.cpu().numpy() for m, each in earlier.items()})
 

@@ -3,7 +3,7 @@
 import copy
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from segcertify.arrays import BoolArray, IntArray
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.looks import Enough, look_times, require_family_wise, require_looks
 from segcertify.noise import Gaussian, Noise, require_noise
 from segcertify.preprocessing import Preprocessing, require_plain
 from segcertify.progress import Advance, progress_bar
@@ -26,7 +27,7 @@ from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter, require_ready
 from segcertify.sampling.stored_votes import StoredVotes
 from segcertify.stats.correction import Correction, procedure
-from segcertify.stats.planning import require_certifiable
+from segcertify.stats.planning import require_certifiable, smallest_n
 from segcertify.votes import Votes, require_mask, seed_text
 
 Path = str | os.PathLike[str]
@@ -128,6 +129,8 @@ class Smooth:
         mask: BoolArray | None = None,
         first: int = 0,
         prefixes: Sequence[int] = (),
+        looks: int | Sequence[int] = (),
+        until: Callable[[Votes], bool] | None = None,
         checkpoint: Path | None = None,
         checkpoint_every: float = 10.0,
         preprocessing: Preprocessing | None = None,
@@ -152,6 +155,12 @@ class Smooth:
             Index of the first of the n draws: runs with different ranges of draws can be merged.
         prefixes : sequence of int
             Also record the counts after that many draws (`Votes.at`).
+        looks : int or sequence of int
+            Times of tests within the n draws, or how many at equal distances (`segcertify.looks`). Certificates then
+            test at alpha / L at each of L looks. Votes with looks need a pilot.
+        until : function, optional
+            Asked with the votes so far at each look, whether to stop there: any rule may decide it, such as
+            `segcertify.Enough`. By default all n draws are made.
         checkpoint : path, optional
             A file to resume from and to save to, every ``checkpoint_every`` seconds, or less often where saving
             takes long: at most 3 % of the time (0 saves after every batch). It stays when the run
@@ -172,10 +181,13 @@ class Smooth:
             Called with the phase, the first index and the label maps of each batch (`segcertify.sampling.draws`).
         """
         n, n0 = require_integer("n", n), require_integer("n0", n0, at_least=0)
+        times = require_looks(n, looks, until, n0=n0, counts=counts)
+        if times and watch is not None:
+            raise InputError("metrics need all n draws, but looks may stop earlier: use metrics or looks")
         first = require_integer("first", first, at_least=0)
         if not isinstance(prefixes, Iterable):
             raise InputError(f"prefixes must be a sequence of numbers such as (100, 300), but got {prefixes!r}")
-        prefixes = sorted({require_integer("a prefix", m) for m in prefixes} - {n})
+        prefixes = sorted({require_integer("a prefix", m) for m in (*prefixes, *times)} - {n})
         if prefixes and prefixes[-1] > n:
             raise InputError(f"prefixes must not exceed n={n}, but got {prefixes[-1]}")
         if prefixes and (counts or not n0):
@@ -186,15 +198,25 @@ class Smooth:
         draws.watch = watch
         mask = None if mask is None else require_mask(mask, draws.components)
         tested = None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest()
-        run = {"mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes}
+        run = {"mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes, "looks": times or None}
         kept = Kept(bool(counts), _known_classes(classes, draws))
         if counts:
             run |= {"counts": True, "classes": kept.classes}
         described = require_plain("model", self.identity(draws))
         preprocessing = None if preprocessing is None else require_plain("preprocessing", preprocessing)
         saved = Checkpoint(checkpoint, draws, run, every=checkpoint_every)
-        votes = sampled(draws, saved, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, progress=progress)
-        return replace(votes, mask=mask, model=described, preprocessing=preprocessing)
+
+        def stops(done: int, candidate: torch.Tensor, agreed: Mapping[int, torch.Tensor]) -> bool:
+            if until is None or done not in times:
+                return False
+            found = {m: agree.cpu().numpy() for m, agree in agreed.items()}
+            so_far = draws.record(candidate.cpu().numpy(), found.pop(done), n=done, n0=n0)
+            return until(replace(so_far, mask=mask, earlier=found, looks=times))
+
+        votes = sampled(
+            draws, saved, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, progress=progress, stops=stops
+        )  # fmt: skip
+        return replace(votes, mask=mask, model=described, preprocessing=preprocessing, looks=times)
 
     def certify(
         self,
@@ -210,6 +232,8 @@ class Smooth:
         norm: str | None = None,
         input_id: str = "",
         mask: BoolArray | None = None,
+        looks: int | Sequence[int] = (),
+        until: float | Callable[[Votes], bool] | None = None,
         checkpoint: Path | None = None,
         save_votes: Path | None = None,
         preprocessing: Preprocessing | None = None,
@@ -220,7 +244,11 @@ class Smooth:
         An n that could certify nothing is refused before sampling. ``save_votes``
         also writes the votes to a file. If it holds votes of the same input, model,
         noise, n, n0, mask, pre-processing and seed, these are taken again: asking again
-        gives the same certificate. Others are refused. Other arguments are those of the two.
+        gives the same certificate. Others are refused.
+
+        ``looks`` are tests within the n draws, each at alpha / L: a number of them begins where all draws that agree
+        can certify. Sampling stops at a look at which nothing more can be gained, or earlier: ``until`` is a share of
+        components that is enough, or a function of the votes. Other arguments are those of the two.
         """
         tau = require_probability("tau", tau, low=0.5, closed=True)
         alpha = require_probability("alpha", alpha)
@@ -230,16 +258,29 @@ class Smooth:
         self.noise.radius(tau, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
         tested = np.ones(draws.components, bool) if mask is None else require_mask(mask, draws.components)
         n, pilot = require_integer("n", n), require_integer("n0", n0, at_least=0) > 0
-        require_certifiable(int(tested.sum()), tau, alpha, chosen, n, pilot=pilot)
+        count = looks if isinstance(looks, int) else len(looks)
+        N, level = int(tested.sum()), alpha / max(1, count)
+        require_certifiable(N, tau, level, chosen, n, pilot=pilot)
+        times, rule = tuple[int, ...](), until if callable(until) else None
+        if count:
+            require_family_wise(chosen)
+            same = stored.votes is not None and len(stored.votes.looks) == looks  # of another claim about these votes
+            least = smallest_n(N, tau, level, chosen)
+            times = stored.votes.looks if stored.votes and same else look_times(n, looks, least=least)
+            rule = rule or Enough(tau, alpha, 1.0 if until is None else until, correction)  # type: ignore[arg-type]
+        elif until is not None:
+            raise InputError(f"until={until!r} is asked at looks: give looks too, such as looks=4")
         model = self.identity(draws)
-        stored.require_same_run(draws, n=n, n0=n0, mask=mask, model=model, preprocessing=preprocessing)
+        stored.require_same_run(
+            draws, n=n, n0=n0, mask=mask, looks=times, model=model, preprocessing=preprocessing
+        )  # fmt: skip
         if (votes := stored.reused(draws)) is not None:
             return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
         once = copy.copy(self)  # with one seed for all of this call
         once._seed = Seed(draws.seed, draws.seed_given or stored.votes is not None)
         votes = once.votes(
-            draws.x, n=n, n0=n0, input_id=input_id, mask=mask, checkpoint=checkpoint, preprocessing=preprocessing,
-            progress=progress,
+            draws.x, n=n, n0=n0, input_id=input_id, mask=mask, looks=times, until=rule, checkpoint=checkpoint,
+            preprocessing=preprocessing, progress=progress,
         )  # fmt: skip
         stored.save(votes)
         return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
@@ -296,15 +337,16 @@ def _known_classes(given: int | None, draws: Draws) -> int | None:
 def sample(
     model: Segmenter, x: Input, *, noise: Noise, n: int = 100, n0: int = 10, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, input_id: str = "",
-    mask: BoolArray | None = None, first: int = 0, prefixes: Sequence[int] = (), checkpoint: Path | None = None,
-    checkpoint_every: float = 10.0, preprocessing: Preprocessing | None = None, counts: bool = False,
-    classes: int | None = None, progress: bool | Advance | None = None,
+    mask: BoolArray | None = None, first: int = 0, prefixes: Sequence[int] = (), looks: int | Sequence[int] = (),
+    until: Callable[[Votes], bool] | None = None, checkpoint: Path | None = None, checkpoint_every: float = 10.0,
+    preprocessing: Preprocessing | None = None, counts: bool = False, classes: int | None = None,
+    progress: bool | Advance | None = None,
 ) -> Votes:  # fmt: skip
     """`Smooth.votes` in one call, where its arguments are explained."""
     return Smooth(model, noise, seed=seed, batch_size=batch_size, device=device).votes(
-        x, n=n, n0=n0, input_id=input_id, mask=mask, first=first, prefixes=prefixes, checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every, preprocessing=preprocessing, counts=counts, classes=classes,
-        progress=progress,
+        x, n=n, n0=n0, input_id=input_id, mask=mask, first=first, prefixes=prefixes, looks=looks, until=until,
+        checkpoint=checkpoint, checkpoint_every=checkpoint_every, preprocessing=preprocessing, counts=counts,
+        classes=classes, progress=progress,
     )  # fmt: skip
 
 
@@ -313,6 +355,7 @@ def certify(
     n: int = 100, n0: int = 10, alpha: float = 0.001, seed: int | None = None, correction: str | Correction = "holm",
     k: int | None = None, b: int | None = None, norm: str | None = None, batch_size: int | None = None,
     device: str | torch.device | None = None, input_id: str = "", mask: BoolArray | None = None,
+    looks: int | Sequence[int] = (), until: float | Callable[[Votes], bool] | None = None,
     checkpoint: Path | None = None, save_votes: Path | None = None, preprocessing: Preprocessing | None = None,
     progress: bool | Advance | None = None,
 ) -> Certificate:  # fmt: skip
@@ -324,5 +367,6 @@ def certify(
     """
     return Smooth(model, noise, sigma=sigma, seed=seed, batch_size=batch_size, device=device).certify(
         x, tau=tau, n=n, n0=n0, alpha=alpha, correction=correction, k=k, b=b, norm=norm, input_id=input_id, mask=mask,
-        checkpoint=checkpoint, save_votes=save_votes, preprocessing=preprocessing, progress=progress,
+        looks=looks, until=until, checkpoint=checkpoint, save_votes=save_votes, preprocessing=preprocessing,
+        progress=progress,
     )  # fmt: skip

@@ -48,7 +48,7 @@ class StoredVotes:
 
     def require_same_run(
         self, draws: Draws, *, n: int, n0: int, mask: BoolArray | None, model: Mapping[str, Any],
-        preprocessing: Preprocessing | None,
+        preprocessing: Preprocessing | None, looks: tuple[int, ...] = (),
     ) -> None:  # fmt: skip
         """Raise `InputError` if there are votes, but not those that these draws would give."""
         if self.votes is None:
@@ -57,11 +57,12 @@ class StoredVotes:
         if not stored.model:
             raise _others(self._path, "they do not say of which model")
         self._require("seed", seed_text(stored.seed), seed_text(draws.seed))
-        self._require("n", stored.n, n)
-        self._require("range of draws", stored.draws, ((0, n),))
+        self._require("n", stored.planned, n)
+        self._require("looks", stored.looks, looks)
+        self._require("range of draws", stored.draws, ((0, stored.n),))
         try:
-            now = draws.record(stored.candidate, stored.agree, n=n, n0=n0)
-            stored.require_same_run(replace(now, mask=mask, model=model))
+            now = draws.record(stored.candidate, stored.agree, n=stored.n, n0=n0)
+            stored.require_same_run(replace(now, mask=mask, model=model, earlier=stored.earlier, looks=looks))
         except InputError as error:
             raise _others(self._path, str(error).replace(" do not merge", "")) from None
         self._require("pre-processing", stored.preprocessing, plain)

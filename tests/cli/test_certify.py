@@ -409,3 +409,23 @@ def test_the_size_of_images(files, segcertify):
         certify(files / "photo.png", "pets", 0.25, short_side=9, full_size=True)
     refused = segcertify("certify", "cloud.npy", *arguments[2:], "--short-side", 160, code=2).err
     assert "only images are resized" in refused
+
+
+def test_looks_stop_early_and_say_what_was_saved(files, segcertify):
+    arguments = ["photo.png", *BRIGHT, "--sigma", 0.1, "--seed", 3, "--n", 400, "--out", "looked"]
+    shown = segcertify("certify", *arguments, "--looks", 4, "--until", 0.3, "--json")
+    values = json.loads(shown.out)
+    certificate = sc.Certificate.load(files / "looked" / "certificate.safetensors")
+    assert (values["n"], values["saved"], tuple(values["looks"])) == (
+        certificate.n,
+        certificate.saved,
+        certificate.looks,
+    )
+    assert len(certificate.looks) == 4
+    assert certificate.n + certificate.saved == 400
+    assert certificate.saved > 0
+    assert certificate.certified >= 0.3 * 24 * 32
+    assert f"and saved {certificate.saved}" in values["claim"]
+    again = segcertify("certify", *arguments, "--looks", 4, "--until", 0.3, "--json")
+    assert json.loads(again.out)["certified"] == certificate.certified
+    assert "until" in segcertify("certify", *arguments, "--until", 0.3, code=2).text
