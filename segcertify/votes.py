@@ -12,7 +12,7 @@ import numpy as np
 
 from segcertify import class_counts
 from segcertify.arrays import Array, BoolArray, Histogram, IntArray
-from segcertify.errors import InputError, require_integer
+from segcertify.errors import LARGEST_SEED, InputError, require_integer
 from segcertify.noise import Noise, from_plain, require_noise, to_plain
 from segcertify.preprocessing import Preprocessing, require_plain, require_preprocessing
 from segcertify.storage import archive, limits, sparse
@@ -285,7 +285,7 @@ def require_identity(found: Any) -> None:
         if not isinstance(getattr(found, name), str):
             raise InputError(f"{name} must be a text, but got {getattr(found, name)!r:.100}")
     if found.seed is not None:
-        require_integer("seed", found.seed, at_least=0)
+        require_integer("seed", found.seed, at_least=0, at_most=LARGEST_SEED)
     if not isinstance(found.seed_given, bool):
         raise InputError(f"seed_given must be True or False, but got {found.seed_given!r:.100}")
     if not all(isinstance(number, int | float) for number in getattr(found, "fingerprint", ())):
