@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.errors import LARGEST, LARGEST_SEED, InputError, require_integer, require_probability
 from segcertify.preprocessing import require_preprocessing
 from segcertify.records.settings import AttackSettings, Setting
 from segcertify.stats.correction import K_FWER, PROCEDURES
@@ -39,9 +39,9 @@ def require_settings(found: Mapping[str, Any]) -> None:
 
 def _require_numbers(found: Mapping[str, Any]) -> None:
     """The numbers and the flag."""
-    for name, least in (("seed", 0), ("n0", 0), ("k", 1)):
+    for name, least, most in (("seed", 0, LARGEST_SEED), ("n0", 0, LARGEST), ("k", 1, LARGEST)):
         if found.get(name) is not None:
-            require_integer(name, found[name], at_least=least)
+            require_integer(name, found[name], at_least=least, at_most=most)
     if "alpha" in found:
         if isinstance(found["alpha"], str):
             raise InputError(f"alpha must be a number, but is {found['alpha']!r:.40}")
