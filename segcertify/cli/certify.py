@@ -43,6 +43,7 @@ def certify(
     metric: opt.Metric[list[str] | None] = None,
     target_radius: opt.TargetRadius[float | None] = None,
     share: opt.Share[float | None] = None,
+    sets: opt.Sets = False,
     short_side: opt.ShortSide = None,
     full_size: opt.FullSize = False,
     label: opt.Label = None,
@@ -68,6 +69,7 @@ def certify(
     from segcertify.cli.certificates import VOTES, Claimed, draws_kept, stored_once
     from segcertify.cli.inputs import draw, input_id, read
     from segcertify.cli.metric_certificates import print_metrics
+    from segcertify.cli.set_certificates import sets_beside, sets_facts, sets_values
     from segcertify.models import sigma_note, size_note
     from segcertify.sampling.smooth import Smooth, certify
     from segcertify.stats.correction import procedure
@@ -102,16 +104,25 @@ def certify(
         certificate = certify(
             segmenter, x, noise=drawn, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, correction=correction, k=k, b=b,
             norm=norm, looks=looks, until=until, batch_size=batch_size, device=device, input_id=input_id(input),
-            checkpoint=resume, save_votes=votes, preprocessing=found.preprocessing, progress=printer.progress,
+            checkpoint=resume, save_votes=votes, counts=sets, preprocessing=found.preprocessing,
+            progress=printer.progress,
         )  # fmt: skip
         certificate = stored_once(replace(certificate, command=opt.command_line()), file)
         with noted(printer, "no pictures"):
             pictures = draw(segmenter, found, certificate, device=device, stem=claim.pictures(file))
+        if sets:
+            of_sets, set_files = sets_beside(
+                printer, segmenter, found, file, votes, tau=tau, alpha=alpha, norm=norm
+            )  # fmt: skip
         resume.unlink(missing_ok=True)  # last: until here, a run that was killed loses no draw
-    files = [file, votes, *pictures]
+    files, values = [file, votes, *pictures], certificate_values(certificate)
     printer.certificate(certificate)
+    if sets:
+        printer.say(f"Sets, a claim of their own: {of_sets.claim}")
+        printer.facts(sets_facts(of_sets))
+        files, values = [*files, *set_files], values | {"sets": sets_values(of_sets)}
     printer.files(files)
-    printer.result(**certificate_values(certificate), files=files)
+    printer.result(**values, files=files)
 
 
 def _units_note(model: object, found: Input, path: Path) -> str | None:

@@ -14,6 +14,7 @@ from segcertify.figures.palette import Colours, part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.models import PartSegmenter, card_of, given_short_side
 from segcertify.sampling.segmenter import Segmenter, base_labels
+from segcertify.set_certificate import SetCertificate
 
 
 def read(
@@ -54,6 +55,18 @@ def draw(model: Segmenter, read_in: Input, certificate: Certificate, *, device: 
         stem, read_in.x, certificate, prediction=prediction, target=read_in.target, colours=colours,
         names=names,
     )  # fmt: skip
+
+
+def draw_sets(model: Segmenter, read_in: Input, certificate: SetCertificate, *, path: Path) -> list[Path]:
+    """The picture of an image's sets, with the model's names and colours; none of other inputs."""
+    from segcertify.figures.image import save_figure
+    from segcertify.figures.sets import sets_figure
+
+    if read_in.x.ndim != 3 or read_in.x.shape[0] != 3 or certificate.labels.shape != read_in.x.shape[1:]:
+        return []
+    names, colours = _legend(model, highest=len(certificate.sets) - 1)
+    save_figure(sets_figure(read_in.x, certificate, colours=colours, names=names), path)
+    return [path]
 
 
 def _for_shapes(model: object) -> PartSegmenter | None:

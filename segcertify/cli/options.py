@@ -113,7 +113,10 @@ Looks = Annotated[
 Until = Annotated[
     float | None, _option("--until", "With --looks: stop once this share of the components is certified.", CLAIM)
 ]
-Candidates = Annotated[int, _option("--n0", "Draws that choose the labels to test.", CLAIM)]
+Candidates = Annotated[int, _option("--n0", "Draws that choose the labels to test; 0: all choose and count.", CLAIM)]
+Sets = Annotated[
+    bool, _option("--sets", "Also certify sets: which labels each component can get, at --alpha of its own.", CLAIM)
+]
 Alpha = Annotated[float, _option("--alpha", "Allowed probability of any false certificate.", CLAIM)]
 Correction = Annotated[T, _option("--correction", "holm, bonferroni, k-fwer (with --k or --b), bh or by.", CLAIM)]
 ErrorCount = Annotated[int | None, _option("--k", "For k-fwer: fewer than k certified labels may be false.", CLAIM)]

@@ -12,23 +12,28 @@ from segcertify.certificate import Certificate
 from segcertify.cli import options as opt
 from segcertify.cli.metric_certificates import metric_facts, metric_values
 from segcertify.cli.printing import Printer, certificate_facts, certificate_values, seed_fact
+from segcertify.cli.set_certificates import sets_facts, sets_values
 from segcertify.errors import InputError
 from segcertify.metrics.certificate import MetricCertificate
 from segcertify.noise.names import described
 from segcertify.preprocessing import in_words
+from segcertify.set_certificate import SetCertificate
 from segcertify.storage import archive
 from segcertify.votes import Votes
 
-READERS: dict[str, type[Certificate] | type[MetricCertificate] | type[Votes]] = {
+READERS: dict[str, type[Certificate] | type[MetricCertificate] | type[SetCertificate] | type[Votes]] = {
     "segcertify.certificate": Certificate,
     "segcertify.metric-certificate": MetricCertificate,
+    "segcertify.sets": SetCertificate,
     "segcertify.votes": Votes,
 }
 """What reads a file, by the format that it says it has."""
 
 
 def show(
-    file: Annotated[Path, typer.Argument(help="A certificate's file, of labels or of a metric, or a file of votes.")],
+    file: Annotated[
+        Path, typer.Argument(help="A certificate's file, of labels, of sets or of a metric, or a file of votes.")
+    ],
     json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -56,6 +61,11 @@ def show(
         printer.say(found.claim)
         printer.facts(certificate_facts(found) | _about(found, origin) | _made(found, origin) | integrity)
         values = certificate_values(found)
+    elif isinstance(found, SetCertificate):
+        printer.say(found.claim)
+        labels = found.as_labels()
+        printer.facts(sets_facts(found) | _about(labels, origin) | _made(labels, origin) | integrity)
+        values = sets_values(found)
     else:
         printer.say("Votes claim nothing by themselves: segcertify.certify_votes(votes, tau=..., alpha=...) certifies.")
         printer.facts(_about(found, origin) | {"components": f"{found.N:,}", "draws": _draws(found)} | integrity)

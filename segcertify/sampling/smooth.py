@@ -237,6 +237,7 @@ class Smooth:
         checkpoint: Path | None = None,
         save_votes: Path | None = None,
         preprocessing: Preprocessing | None = None,
+        counts: bool = False,
         progress: bool | Advance | None = None,
     ) -> Certificate:
         """SegCertify: `votes`, then `segcertify.certify_votes` [Fischer2021, Alg. 2].
@@ -274,13 +275,18 @@ class Smooth:
         stored.require_same_run(
             draws, n=n, n0=n0, mask=mask, looks=times, model=model, preprocessing=preprocessing
         )  # fmt: skip
+        if counts and stored.votes is not None and stored.votes.counts is None:
+            raise InputError(
+                f"{save_votes} holds votes without the counts of all classes, which sets need: write to another path "
+                "(--out), or delete them"
+            )
         if (votes := stored.reused(draws)) is not None:
             return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
         once = copy.copy(self)  # with one seed for all of this call
         once._seed = Seed(draws.seed, draws.seed_given or stored.votes is not None)
         votes = once.votes(
             draws.x, n=n, n0=n0, input_id=input_id, mask=mask, looks=times, until=rule, checkpoint=checkpoint,
-            preprocessing=preprocessing, progress=progress,
+            preprocessing=preprocessing, counts=counts, progress=progress,
         )  # fmt: skip
         stored.save(votes)
         return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
@@ -357,7 +363,7 @@ def certify(
     device: str | torch.device | None = None, input_id: str = "", mask: BoolArray | None = None,
     looks: int | Sequence[int] = (), until: float | Callable[[Votes], bool] | None = None,
     checkpoint: Path | None = None, save_votes: Path | None = None, preprocessing: Preprocessing | None = None,
-    progress: bool | Advance | None = None,
+    counts: bool = False, progress: bool | Advance | None = None,
 ) -> Certificate:  # fmt: skip
     """SegCertify in one call, `Smooth.certify`: `sample`, then `certify_votes` [Fischer2021, Alg. 2].
 
@@ -368,5 +374,5 @@ def certify(
     return Smooth(model, noise, sigma=sigma, seed=seed, batch_size=batch_size, device=device).certify(
         x, tau=tau, n=n, n0=n0, alpha=alpha, correction=correction, k=k, b=b, norm=norm, input_id=input_id, mask=mask,
         looks=looks, until=until, checkpoint=checkpoint, save_votes=save_votes, preprocessing=preprocessing,
-        progress=progress,
+        progress=progress, counts=counts,
     )  # fmt: skip

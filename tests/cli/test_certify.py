@@ -429,3 +429,19 @@ def test_looks_stop_early_and_say_what_was_saved(files, segcertify):
     again = segcertify("certify", *arguments, "--looks", 4, "--until", 0.3, "--json")
     assert json.loads(again.out)["certified"] == certificate.certified
     assert "until" in segcertify("certify", *arguments, "--until", 0.3, code=2).text
+
+
+@pytest.mark.parametrize("n0", [0, 10])
+def test_certify_sets(files, segcertify, n0):
+    settings = ["--sigma", 0.1, "--seed", 3, "--n", 110, "--n0", n0, "--sets", "--json"]
+    values = segcertify("certify", "photo.png", *BRIGHT, *settings).json
+    out = files / "certified" / "photo"
+    found = sc.SetCertificate.load(out / "sets.safetensors")
+    assert (found.n0, found.certified) == (n0, values["sets"]["certified"])
+    again = sc.certify_sets(sc.Votes.load(out / "votes.safetensors"), tau=0.75, alpha=0.001)
+    assert np.array_equal(again.sets, found.sets)
+    with Image.open(out / "sets.png") as picture:
+        assert picture.size[0] > 1000
+    shown = segcertify("show", str(out / "sets.safetensors"))
+    assert "is in its set" in shown.text
+    assert "at most 1, 2, 3 labels" in shown.text

@@ -1,0 +1,88 @@
+"""An audit of sets: fresh draws within the radius look for a majority label outside its set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from segcertify.arrays import BoolArray
+from segcertify.audit.certificates import _perturbed, _require_about
+from segcertify.class_counts import most_frequent
+from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.numerals import exact
+from segcertify.preprocessing import Preprocessing
+from segcertify.sampling.draws import Input
+from segcertify.sampling.seeds import seed_of_run
+from segcertify.sampling.segmenter import Segmenter
+from segcertify.sampling.smooth import Smooth
+from segcertify.set_certificate import SetCertificate
+from segcertify.stats.pilotless import pilotless_p_values
+
+
+@dataclass(frozen=True, eq=False)
+class SetFinding:
+    """What an audit of sets found. If the claim is true, ``refuted`` is so with probability at most ``level``."""
+
+    certificate: SetCertificate
+    violated: BoolArray
+    """The components with a majority label outside their set, at any perturbed input."""
+    inputs: int
+    n: int
+    level: float
+    seed: int | None
+
+    @property
+    def refuted(self) -> bool:
+        """Whether any set is left."""
+        return bool(self.violated.any())
+
+    @property
+    def verdict(self) -> str:
+        """In a sentence or two."""
+        tested = f"{self.certificate.N:,} sets at {self.inputs} inputs, {self.n:,} fresh draws each"
+        if not self.certificate.excludes:
+            return "The sets exclude nothing, so there is nothing to refute."
+        if not self.refuted:
+            return f"No violation: {tested}. The claim rests on its proof; this audit did not refute it."
+        return (
+            f"{int(self.violated.sum()):,} components have a majority label outside their set: {tested}. The "
+            f"certificate is refuted. A true claim is refuted with probability at most {exact(self.level)}; a claim "
+            f"may be false with probability {exact(self.certificate.alpha)}."
+        )
+
+
+def audit_sets(
+    model: Segmenter, x: Input, certificate: SetCertificate, *, n: int = 1000, directions: int = 3, level: float = 1e-6,
+    seed: int | None = None, batch_size: int | None = None, device: str | torch.device | None = None,
+    preprocessing: Preprocessing | None = None, progress: bool | None = None,
+) -> SetFinding:  # fmt: skip
+    """Look for a majority label outside its set, by n fresh draws at x and at ``directions`` inputs on the ball's rim.
+
+    A label outside that came up k times is a violation if no label with probability 1/2 at most reaches k by chance:
+    2 P(Bin(n, 1/2) >= k), at an equal share of ``level`` for every component and input (`segcertify.stats.pilotless`).
+    Certified labels are audited harder, with attacks, by ``audit_certificate`` of ``certificate.as_labels()``.
+    """
+    n, level = require_integer("n", n), require_probability("level", level)
+    seed, labels = seed_of_run(seed).value, certificate.as_labels()
+    directions = require_integer("directions", directions, at_least=0) if certificate.radius > 0 else 0
+    inputs, violated = 1 + directions, np.zeros(certificate.labels.shape, bool)
+    if not certificate.excludes:
+        return SetFinding(certificate, violated, 0, n, level, seed)
+    enough = pilotless_p_values(n, 0.5) <= level / (inputs * certificate.N)
+    if not enough.any():
+        raise InputError(f"n={n} draws can refute nothing at level={exact(level)} over {certificate.N:,} components")
+    smooth = Smooth(model, certificate.noise, seed=seed, batch_size=batch_size, device=device)
+    given = smooth.draws(x)
+    _require_about(labels, smooth, given, preprocessing)
+    moved = _perturbed(
+        smooth, given.x, labels, agree=violated.astype(int), draws=1, steps=0, restarts=1, weakest=0,
+        directions=directions, seed=seed,
+    )  # fmt: skip
+    for name, at in [("x itself", given.x), *moved]:
+        counts = smooth.counts(at, n=n, input_id=f"audit, {name}, {certificate.input_id}", progress=progress)
+        top, count = most_frequent(counts)
+        known = np.take_along_axis(certificate.sets, np.minimum(top, len(certificate.sets) - 1)[None].astype(int), 0)[0]
+        violated |= enough[count] & ~(known & (top < len(certificate.sets)))
+    return SetFinding(certificate, violated, inputs, n, level, seed)

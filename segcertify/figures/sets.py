@@ -1,0 +1,72 @@
+"""Pictures of certificates of sets: certified labels, two colours in stripes for two labels, and a map of sizes."""
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from segcertify.arrays import Array, BoolArray
+from segcertify.certificate import ABSTAIN
+from segcertify.figures.image import as_rgb, class_colours, panel_figure, swatches
+from segcertify.figures.palette import Colours, colour
+from segcertify.numerals import percent
+from segcertify.set_certificate import SetCertificate
+
+STRIPE = 4
+"""The width of a stripe, in pixels."""
+
+
+def sets_image(certificate: SetCertificate, colours: Colours) -> Colours:
+    """An RGB image (height, width, 3): certified labels plain, two labels in stripes of both colours, others white.
+
+    One label by exclusion alone, which is less than a certified one, is in stripes of its colour and white.
+    """
+    sizes, abstained = certificate.sizes, certificate.abstained
+    first = certificate.sets.argmax(0)
+    last = len(certificate.sets) - 1 - certificate.sets[::-1].argmax(0)
+    rows, columns = np.indices(sizes.shape)
+    odd = ((rows + columns) // STRIPE) % 2 == 1
+    shown = np.where(abstained & (sizes == 2), np.where(odd, last, first), certificate.labels)
+    shown = np.where(certificate.only & ~odd, first, shown)
+    return colour(shown, colours)
+
+
+def sizes_image(certificate: SetCertificate) -> Colours:
+    """Grey (height, width, 3): white is one label, black four or more (or no claim at all)."""
+    sizes = np.minimum(certificate.sizes, 4) if certificate.excludes else np.full(certificate.labels.shape, 4)
+    return np.repeat((1 - (sizes - 1) / 3)[..., None], 3, axis=2)
+
+
+def sets_figure(
+    x: Array, certificate: SetCertificate, *, colours: Colours | None = None, names: Sequence[str] = ()
+) -> Figure:
+    """An image (3, height, width), its sets, and their sizes, above the claim."""
+    present = _present(certificate)
+    table = class_colours([np.flatnonzero(present)], colours)
+    N = certificate.labels.size
+    few = percent(float(np.count_nonzero(certificate.sizes <= 2)) / N)
+    panels = {
+        "input": as_rgb(x),
+        f"certified (plain) {percent(certificate.certified / N)}; two labels: both colours": sets_image(
+            certificate, table
+        ),
+        f"labels in the set: white 1 .. black 4 or more; {few} have 1 or 2": sizes_image(certificate),
+    }
+    height, width = certificate.labels.shape
+    figure = panel_figure(panels, rows=1, height=4 * height / width + 1.7, fontsize=10)
+    if handles := swatches(table, names, [np.flatnonzero(present)]):
+        columns = min(len(handles), 10)
+        figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False, fontsize=9)
+    stripes = "Stripes of a colour and white: this label or no majority."
+    figure.supxlabel("\n".join(wrap(f"{certificate.claim} {stripes}", 150)), fontsize=9)
+    return figure
+
+
+def _present(certificate: SetCertificate) -> BoolArray:
+    """The classes that the picture shows in colour: of sets of one or two labels."""
+    small = certificate.sizes <= 2
+    shown = np.array([bool((inside & small).any()) for inside in certificate.sets])
+    shown[np.unique(certificate.labels[certificate.labels != ABSTAIN])] = True
+    shown[0] |= not shown.any()
+    return shown

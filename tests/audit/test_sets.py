@@ -1,0 +1,47 @@
+"""An audit of sets finds a majority label outside its set, and passes true sets."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from segmenters import NOISE
+
+import segcertify as sc
+from segcertify.audit.sets import audit_sets
+
+X = torch.linspace(-1, 2, 40)
+
+
+def three(batch):
+    """Labels 0, 1, 2 along the line."""
+    return (batch > 0.2).long() + (batch > 0.8).long()
+
+
+def certified():
+    votes = sc.sample(three, X, noise=NOISE, n=200, n0=0, seed=0, counts=True, classes=3)
+    return sc.certify_sets(votes, tau=0.75, alpha=0.01)
+
+
+def test_true_sets_are_not_refuted():
+    found = certified()
+    assert 0 < found.certified < 40
+    finding = audit_sets(three, X, found, n=300, seed=1)
+    assert not finding.refuted
+    assert finding.verdict.startswith("No violation: 40 sets at 4 inputs, 300 fresh draws each")
+
+
+def test_a_wrong_set_is_refuted():
+    found = certified()
+    sets, labels = found.sets.copy(), found.labels.copy()
+    sets[:, 0], labels[0] = [False, True, True], -1  # the truth is 0
+    finding = audit_sets(three, X, replace(found, sets=sets, labels=labels), n=300, seed=1)
+    assert np.flatnonzero(finding.violated).tolist() == [0]
+    assert "1 components have a majority label outside their set" in finding.verdict
+
+
+def test_another_input_or_too_few_draws_are_refused():
+    with pytest.raises(sc.InputError, match="the input is not the one that was certified"):
+        audit_sets(three, X + 1, certified(), n=300, seed=1)
+    with pytest.raises(sc.InputError, match="n=5 draws can refute nothing"):
+        audit_sets(three, X, certified(), n=5, seed=1)
