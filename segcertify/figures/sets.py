@@ -48,10 +48,8 @@ def sets_figure(
     few = percent(float(np.count_nonzero(certificate.sizes <= 2)) / N)
     panels = {
         "input": as_rgb(x),
-        f"certified (plain) {percent(certificate.certified / N)}; two labels: both colours": sets_image(
-            certificate, table
-        ),
-        f"labels in the set: white 1 .. black 4 or more; {few} have 1 or 2": sizes_image(certificate),
+        f"{percent(certificate.certified / N)} certified (plain), two labels striped": sets_image(certificate, table),
+        f"labels in a set: white 1, black 4 or more; {few} up to 2": sizes_image(certificate),
     }
     height, width = certificate.labels.shape
     figure = panel_figure(panels, rows=1, height=4 * height / width + 1.7, fontsize=10)
