@@ -368,3 +368,19 @@ def test_small_logits_hide_no_change(scale):
     changed = changes(first, torch.zeros(3, 5, 5), again.at)
     assert changed.logits == pytest.approx(0.5, abs=0.05)
     assert changed.found
+
+
+def test_a_noise_that_shares_its_draws_in_large_batches_is_refused():
+    """The probe sees two entries, which differ; the model's answers show nothing."""
+
+    class Shared(sc.Gaussian):
+        def draw(self, x, streams):
+            return super().draw(x, streams if len(streams) <= 2 else [streams[-1]] * len(streams))
+
+    def constant(batch):
+        return torch.zeros(len(batch), 12, 16, dtype=torch.int64)
+
+    for n0, n in ((10, 2), (2, 10)):
+        with pytest.raises(sc.InputError, match="the noise of a draw depends on the other draws of its batch"):
+            sc.sample(constant, image(), noise=Shared(0.25), n=n, n0=n0, seed=0)
+    assert sc.sample(constant, image(), noise=Shared(0.25), n=2, n0=2, seed=0).n == 2
