@@ -336,3 +336,11 @@ def test_an_axis_of_any_sequence_is_the_same_noise(axis):
     expected = AxisRotation(0.25, (1.0, 1.0, 0.0))
     assert repr(AxisRotation(0.25, axis)) == repr(expected)
     assert len({AxisRotation(0.25, axis), expected}) == 1
+
+
+@every
+def test_additive_noise_does_not_depend_on_the_input(noise, shape):
+    """Attacks add to an input what such a noise protects, and rotate what the others do."""
+    x = an_input(shape).double()
+    moved = noise.draw(x + 1, streams(3)) - noise.draw(x, streams(3))
+    assert noise.additive == torch.allclose(moved, torch.ones_like(moved))
