@@ -166,7 +166,7 @@ class Run:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """All mutants."""
-        session.config._tmp_path_factory.getbasetemp()  # one for all children
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all children
         items = {item.nodeid: item for item in session.items}
         store = self.wanted.out / STORE
         results = {each["name"]: each for each in read(store)}
