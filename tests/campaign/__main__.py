@@ -51,6 +51,25 @@ def page(out: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+class Kept(Tally):
+    """A tally that is written to its file every ten seconds, so that a part that is stopped leaves what it found."""
+
+    def __init__(self, part: str, path: Path) -> None:
+        super().__init__(part)
+        self.path, self.start, self.due = path, time.monotonic(), time.monotonic() + 10
+
+    def add(self, kind: str | None, example: str = "") -> None:
+        """One more attempt."""
+        super().add(kind, example)
+        if time.monotonic() >= self.due:
+            self.keep()
+
+    def keep(self) -> None:
+        """Write all of it."""
+        self.seconds, self.due = round(time.monotonic() - self.start, 1), time.monotonic() + 10
+        self.save(self.path)
+
+
 def _cell(tally: Tally) -> str:
     found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(tally.found.items()))
     return f"{found or '0'} of {tally.tried:,}"
@@ -67,11 +86,10 @@ def main() -> None:
     parser.add_argument("--render", action="store_true", help="write the page from the stored results")
     wanted = parser.parse_args()
     if wanted.part:
-        tally, start = Tally(wanted.part), time.monotonic()
+        tally = Kept(wanted.part, wanted.out / f"{wanted.part}{'-' if wanted.label else ''}{wanted.label}.json")
         module = importlib.import_module(f"tests.campaign.{wanted.part}")
         module.run(tally, seed=wanted.seed, **({} if wanted.count is None else {"count": wanted.count}))
-        tally.seconds = round(time.monotonic() - start, 1)
-        tally.save(wanted.out / f"{wanted.part}{'-' if wanted.label else ''}{wanted.label}.json")
+        tally.keep()
         print(f"{wanted.part}: {_cell(tally)} in {tally.seconds:.0f} s")
         for kind, examples in tally.examples.items():
             print(*(f"  {kind}: {example}" for example in examples), sep="\n")

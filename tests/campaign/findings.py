@@ -1,8 +1,11 @@
 """What a part of the campaign tried, and what it found: the rows of the campaign's table."""
 
 import json
+import os
+import sys
+import tempfile
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 KINDS = {
@@ -37,15 +40,23 @@ class Tally:
             self.found[kind] += 1
             self.examples.setdefault(kind, [])
             if len(self.examples[kind]) < 20:
-                self.examples[kind].append(example[:500])
+                self.examples[kind].append(_without_paths(example)[:500])
 
     def save(self, path: Path) -> None:
         """Write the tally as JSON."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({**vars(self), "found": dict(self.found)}, indent=1, sort_keys=True) + "\n")
+        content = {each.name: getattr(self, each.name) for each in fields(self)} | {"found": dict(self.found)}
+        path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Tally":
         """Read what `save` wrote."""
         content = json.loads(path.read_text())
         return cls(**{**content, "found": Counter(content["found"])})
+
+
+def _without_paths(text: str) -> str:
+    """A text without the folders of the machine that it was found on."""
+    for name, folder in {"PACKAGES": sys.prefix, "PROJECT": os.getcwd(), "TEMPORARY": tempfile.gettempdir()}.items():
+        text = text.replace(folder, name)
+    return text
