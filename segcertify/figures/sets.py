@@ -1,7 +1,6 @@
 """Pictures of certificates of sets: certified labels, two colours in stripes for two labels, and a map of sizes."""
 
 from collections.abc import Sequence
-from textwrap import wrap
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,6 +9,7 @@ from segcertify.arrays import Array, BoolArray
 from segcertify.certificate import ABSTAIN
 from segcertify.figures.image import as_rgb, class_colours, panel_figure, swatches
 from segcertify.figures.palette import Colours, colour
+from segcertify.figures.texts import named_legend, wrapped
 from segcertify.numerals import percent
 from segcertify.set_certificate import SetCertificate
 
@@ -54,10 +54,9 @@ def sets_figure(
     height, width = certificate.labels.shape
     figure = panel_figure(panels, rows=1, height=4 * height / width + 1.7, fontsize=10)
     if handles := swatches(table, names, [np.flatnonzero(present)]):
-        columns = min(len(handles), 10)
-        figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False, fontsize=9)
+        named_legend(figure, handles, loc="outside upper center", columns=min(len(handles), 10), fontsize=9)
     stripes = "Stripes of a colour and white: this label or no majority."
-    figure.supxlabel("\n".join(wrap(f"{certificate.claim} {stripes}", 150)), fontsize=9)
+    figure.supxlabel(wrapped(f"{certificate.claim} {stripes}", 150), fontsize=9)
     return figure
 
 

@@ -305,7 +305,7 @@ def in_files(names: list[str]) -> Iterator[tuple[str | None, str]]:
     from segcertify.records.run_folder import RunFolder
     from segcertify.records.settings import Setting
 
-    setting = Setting(0.30000000000000004, 12345678, 0.9999999999999999)
+    setting = Setting(0.30000000000000004, 9876543, 0.9999999999999999)
     with tempfile.TemporaryDirectory() as folder:
         try:
             run = RunFolder(Path(folder) / "run", names)
