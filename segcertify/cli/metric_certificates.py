@@ -48,9 +48,8 @@ def print_metrics(
             smooth, x, metrics, radius=within, share=0.5 if share is None else share, n=n, alpha=alpha, norm=norm,
             input_id=input_id, checkpoint=out / DRAWS, preprocessing=found.preprocessing, progress=printer.progress,
         )  # fmt: skip
-        shown_names = [name.text.replace(":", "-").replace(" ", "_") for name in wanted]
-        files = [out / f"metric-{file_name(name)}.safetensors" for name in shown_names]
         certificates = [replace(each, command=opt.command_line()) for each in made]
+        files = [_file(out, name.text, each) for name, each in zip(wanted, certificates, strict=True)]
         for certificate, file in zip(certificates, files, strict=True):
             certificate.save(file)
     for certificate in certificates:
@@ -61,6 +60,20 @@ def print_metrics(
         printer.say(f"Each of these {len(certificates)} claims holds at its own alpha, all together at {total}.")
     printer.files([*files, out / DRAWS])
     printer.result(metrics=[metric_values(each) for each in certificates], files=[*files, out / DRAWS])
+
+
+def _file(out: Path, metric: str, certificate: MetricCertificate) -> Path:
+    """Where a certificate goes: the first claim's file has the metric's name, those of others say theirs too."""
+    first = out / f"metric-{file_name(metric.replace(':', '-').replace(' ', '_'))}.safetensors"
+    names = ("radius", "share", "alpha", "norm", "seed")
+    if not first.exists() or _values(MetricCertificate.load(first), names) == _values(certificate, names):
+        return first
+    claim = f"R{exact(certificate.radius)}-share{exact(certificate.share)}-alpha{exact(certificate.alpha)}"
+    return first.with_name(f"{first.stem}-{claim}-{certificate.norm}.safetensors")
+
+
+def _values(certificate: MetricCertificate, names: Sequence[str]) -> list[Any]:
+    return [getattr(certificate, name) for name in names]
 
 
 def metric_facts(certificate: MetricCertificate) -> dict[str, str]:
