@@ -8,7 +8,7 @@ import torch
 from segcertify.attacks.balls import per_entry
 from segcertify.attacks.loss_and_gradient import LossAndGradient, NoisyCopies, attackable
 from segcertify.attacks.losses import require_loss
-from segcertify.errors import InputError, require_integer, require_positive
+from segcertify.errors import LARGEST, LARGEST_SEED, InputError, require_integer, require_positive
 from segcertify.noise import Stream
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.segmenter import Segmenter, require_ready
@@ -62,8 +62,8 @@ class GradientAscent:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("steps", 1), ("restarts", 1), ("seed", 0)):
-            object.__setattr__(self, name, require_integer(name, getattr(self, name), at_least=least))
+        for name, least, most in (("steps", 1, LARGEST), ("restarts", 1, LARGEST), ("seed", 0, LARGEST_SEED)):
+            object.__setattr__(self, name, require_integer(name, getattr(self, name), at_least=least, at_most=most))
         require_loss(self.loss)
         if self.step_size is not None:
             require_positive("step_size", self.step_size)
