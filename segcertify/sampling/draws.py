@@ -79,8 +79,8 @@ class Draws:
             if self.watch is not None:
                 self.watch(phase, start, labels)
             start += size
+            advance(size)  # before the yield: a run may end after this batch
             yield start, labels
-            advance(size)
 
     def _failed(self, error: InputError | RuntimeError, phase: Phase, start: int) -> Exception:
         """What the model did wrong in the middle, with the draw and the input."""
