@@ -10,6 +10,7 @@ from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
 from segcertify import class_counts
+from segcertify.errors import ModelError
 from segcertify.storage import archive
 
 SETTINGS = {"noise": NOISE, "seed": 0, "counts": True}
@@ -37,21 +38,60 @@ def test_without_a_pilot_the_agree_draws_are_the_same_as_with_one():
     assert np.array_equal(with_pilot.counts, without.counts)
 
 
-@pytest.mark.parametrize("n0", [0, 7])
-@pytest.mark.parametrize("after", [7, 9, 13])
-def test_an_interrupted_run_resumes_to_the_same_counts(tmp_path, after, n0):
-    calls, settings = itertools.count(1), {**SETTINGS, "n": 40, "n0": n0, "batch_size": 4, "checkpoint": tmp_path / "r"}
+def mortal(after, error):
+    """`stripes` for so many calls, then an error."""
+    calls = itertools.count(1)
 
-    def mortal(batch):
+    def model(batch):
         if next(calls) > after:
-            raise InterruptedError
+            raise error
         return stripes(batch)
 
-    with pytest.raises(InterruptedError):
-        sc.sample(mortal, image(), **settings, checkpoint_every=0)
-    votes, whole = sc.sample(stripes, image(), **settings), sc.sample(stripes, image(), n=40, n0=n0, **SETTINGS)
+    return model
+
+
+@pytest.mark.parametrize("counts", [False, True])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("n0", [0, 7])
+@pytest.mark.parametrize("after", [7, 8, 9, 13])
+def test_an_interrupted_run_resumes_to_the_same_counts(tmp_path, after, n0, error, counts):
+    """Killed, with a state after every batch, or by a failure of the model, which leaves the only state."""
+    settings = {**SETTINGS, "n": 40, "n0": n0, "counts": counts}
+    resuming = {**settings, "batch_size": 4, "checkpoint": tmp_path / "run"}
+    with pytest.raises((KeyboardInterrupt, ModelError)):
+        sc.sample(mortal(after, error), image(), **resuming, checkpoint_every=10 if error is OSError else 0)
+    steps = []
+    votes = sc.sample(stripes, image(), **resuming, progress=steps.append)
+    assert steps[0] > 0  # it goes on
+    whole = sc.sample(stripes, image(), **settings)
     assert same(votes, whole)
-    assert np.array_equal(votes.counts, whole.counts)
+    assert np.array_equal(votes.counts, whole.counts) if counts else votes.counts is whole.counts is None
+    finished = sc.sample(stripes, image(), **resuming)
+    assert same(finished, whole)
+
+
+@pytest.mark.parametrize("n0", [0, 7])
+@pytest.mark.parametrize("counts", [False, True])
+def test_a_run_with_counts_does_not_resume_as_one_without(tmp_path, n0, counts):
+    settings = {**SETTINGS, "n": 40, "n0": n0, "checkpoint": tmp_path / "run"}
+    sc.sample(stripes, image(), **settings | {"counts": counts})
+    with pytest.raises(sc.InputError, match="belongs to another run: its counts are"):
+        sc.sample(stripes, image(), **settings | {"counts": not counts})
+
+
+def test_a_label_of_the_pilot_that_no_later_draw_has():
+    """A draw of the pilot gives each component its label, which then comes up never: its count is 0."""
+
+    def first(batch):
+        return (batch > 0.3).long()
+
+    x, settings = torch.zeros(3, 4), {"noise": sc.Gaussian(0.2), "n": 2, "n0": 1, "counts": True}
+    runs = [sc.sample(first, x, seed=seed, **settings) for seed in range(10)]
+    alone = [votes for votes in runs if votes.candidate.any() and not votes.counts[1].any()]
+    assert alone  # seeds of which this is so
+    assert all(votes.agree[votes.candidate == 1].sum() == 0 for votes in alone)
+    with pytest.raises(sc.InputError, match="gave the label 1, but it has classes=1"):
+        sc.sample(first, x, seed=alone[0].seed, classes=1, **settings)
 
 
 @pytest.mark.parametrize("n0", [0, 7])
@@ -94,8 +134,9 @@ def test_the_number_of_classes():
     assert sc.sample(stripes, image(), n=20, n0=0, **SETTINGS).classes is None
     votes = sc.sample(stripes, image(), n=20, n0=0, **SETTINGS, classes=50)
     assert (votes.classes, len(votes.counts)) == (50, 50)
-    with pytest.raises(sc.InputError, match=r"gave the label \d+, but it has classes=21"):
-        sc.sample(stripes, image(), n=20, n0=0, **SETTINGS, classes=21)
+    for n0 in (0, 20):
+        with pytest.raises(sc.InputError, match=r"gave the label \d+, but it has classes=21"):
+            sc.sample(stripes, image(), n=20, n0=n0, **SETTINGS, classes=21)
     with pytest.raises(sc.InputError, match="logits have 5 classes, but classes=4"):
         sc.sample(Conv().eval(), image(), n=20, n0=0, **SETTINGS, classes=4)
 
@@ -141,6 +182,9 @@ def test_votes_without_a_pilot_are_certified_by_their_own_p_values():
     assert found == [[3, 3], [-1, 3]]
     halved = sc.radius_map(pilot, alpha=0.0005)
     assert np.array_equal(sc.radius_map(none, alpha=0.001), halved)
+    assert sc.radius_map(pilot, alpha=0.001, cap=0.75).any()
+    with pytest.raises(sc.InputError, match="a capped radius map needs votes with a pilot, but these have n0=0"):
+        sc.radius_map(none, alpha=0.001, cap=0.75)
     with pytest.raises(sc.InputError, match="no pilot"):
         sc.indiv_class(none, alpha=0.001)
     for options in ({"correction": "bh"}, {"correction": "by"}, {"correction": "k-fwer", "k": 2}):

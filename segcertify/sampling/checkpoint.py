@@ -18,7 +18,7 @@ from segcertify.sampling.draws import Draws
 from segcertify.sampling.identity import identity
 from segcertify.sampling.probe import fingerprint
 from segcertify.sampling.seeds import Seed
-from segcertify.sampling.segmenter import to_labels, upsampled
+from segcertify.sampling.segmenter import LARGEST_LABEL, to_labels, upsampled
 from segcertify.sampling.streams import Phase
 from segcertify.storage import archive, sparse
 from segcertify.storage.atomic import require_writable
@@ -65,7 +65,7 @@ class State:
 
     def _required(self, name: str, array: Array, components: tuple[int, ...]) -> Array:
         """The array, if it holds labels of components, or counts of them that the draws can have given."""
-        most = np.iinfo(np.int64).max if name == "candidate" else self.done
+        most = LARGEST_LABEL if name == "candidate" else self.done
         fits = array.dtype.kind in "iu" and array.shape[array.ndim - len(components) :] == components
         if not (fits and array.size and array.min() >= 0 and array.max() <= most):
             raise InputError(

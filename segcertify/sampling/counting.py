@@ -80,7 +80,7 @@ def sampled(
         advance(state.done + (n0 if state.phase == "agree" else 0))
         candidate = None
         if state.phase == "candidate":
-            candidate = _candidates(draws, saved, state, n0, advance)
+            candidate = _candidates(draws, saved, state, n0, known=kept.classes, advance=advance)
             state = State("agree", 0, draws.batch_size, {})
         elif n0:
             candidate = state.goes_on("candidate", draws.zeros(LARGEST_LABEL))
@@ -93,10 +93,13 @@ def sampled(
     return replace(votes, draws=((first, first + votes.n),))
 
 
-def _candidates(draws: Draws, saved: Checkpoint, state: State, n0: int, advance: Advance) -> torch.Tensor:
+def _candidates(
+    draws: Draws, saved: Checkpoint, state: State, n0: int, *, known: int | None, advance: Advance
+) -> torch.Tensor:
     """The most frequent label of n0 draws."""
-    counts = state.counts(draws.zeros(n0, draws.classes or 1))
-    for stop, counts in class_counts(draws.batches("candidate", state.done, n0, advance=advance), counts):  # noqa: B020
+    counts = state.counts(draws.zeros(n0, known or 1))
+    batches = draws.batches("candidate", state.done, n0, advance=advance)
+    for stop, counts in class_counts(batches, counts, known):  # noqa: B020
         saved.save_if_due("candidate", stop, {COUNTS: counts})
     return most_frequent(counts)  # top index
 
@@ -130,14 +133,14 @@ def _counted(
     kept: Kept, advance: Advance,
 ) -> Votes:  # fmt: skip
     """How often each class came up in n draws; without candidates, the most frequent ones."""
-    known = draws.classes or kept.classes
-    counts = state.counts(draws.zeros(n, known or 1))
+    seen = 0 if candidate is None else int(candidate.max())  # no draw may give a label that the pilot gave
+    counts = state.counts(draws.zeros(n, kept.classes or seen + 1))
     batches = draws.batches("agree", first + state.done, first + n, advance=advance)
     pilot = {} if candidate is None else {"candidate": candidate}
-    for stop, counts in class_counts(batches, counts, known):  # noqa: B020
+    for stop, counts in class_counts(batches, counts, kept.classes):  # noqa: B020
         saved.save_if_due("agree", stop - first, {COUNTS: counts, **pilot}, last=stop == first + n)
     labels = most_frequent(counts) if candidate is None else candidate
     agree = counts.gather(0, labels[None].long())[0]
     votes = draws.record(labels.cpu().numpy(), agree.cpu().numpy(), n=n, n0=n0)
     planes = (plane.cpu().numpy() for plane in counts)
-    return replace(votes, counts=from_planes(planes, n) if kept.counts else None, classes=known)
+    return replace(votes, counts=from_planes(planes, n) if kept.counts else None, classes=kept.classes)

@@ -198,10 +198,11 @@ class Smooth:
         draws.watch = watch
         mask = None if mask is None else require_mask(mask, draws.components)
         tested = None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest()
-        run = {"mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes, "looks": times or None}
         kept = Kept(bool(counts), _known_classes(classes, draws))
-        if counts:
-            run |= {"counts": True, "classes": kept.classes}
+        run = {
+            "mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes, "looks": times or None,
+            "counts": kept.counts or None, "classes": kept.classes if counts else None,
+        }  # fmt: skip
         described = require_plain("model", self.identity(draws))
         preprocessing = None if preprocessing is None else require_plain("preprocessing", preprocessing)
         saved = Checkpoint(checkpoint, draws, run, every=checkpoint_every)
