@@ -113,6 +113,33 @@ def test_other_code_around_the_same_weights_is_found_by_the_pilot(tmp_path):
         sc.certify(network, x, noise=noise, n=60, save_votes=tmp_path / "votes")
 
 
+def test_votes_without_the_counts_of_all_classes_are_not_taken_where_these_are_asked_for(tmp_path):
+    """Votes with counts are, also where none are asked for."""
+    for name, model in (("network", Conv().eval()), ("function", stripes)):
+        plain, whole = tmp_path / name, tmp_path / f"{name}-counts"
+        settings = {"sigma": 0.25, "n": 60, "seed": 0}
+        sc.certify(model, image(), **settings, save_votes=plain)
+        content = plain.read_bytes()
+        with pytest.raises(sc.InputError, match=r"holds votes without the counts of all classes, .* another path"):
+            sc.certify(model, image(), **settings, save_votes=plain, counts=True)
+        assert plain.read_bytes() == content
+
+        sc.certify(model, image(), **settings, save_votes=whole, counts=True)
+        content = whole.read_bytes()
+        for counts in (True, False):
+            sc.certify(model, image(), **settings, save_votes=whole, counts=counts)
+        assert whole.read_bytes() == content
+
+
+def test_a_function_whose_other_classes_have_other_counts_is_refused(tmp_path):
+    """Its candidates and their counts are the stored ones, but sets are certified by the counts of all."""
+    x, settings = torch.full((6,), 3.0), {"sigma": 0.25, "n": 60, "seed": 0, "save_votes": tmp_path / "votes"}
+    sc.certify(lambda batch: (batch > 3.2).long(), x, **settings, counts=True)
+    with pytest.raises(sc.InputError, match=OTHERS) as found:
+        sc.certify(lambda batch: 2 * (batch > 3.2).long(), x, **settings, counts=True)
+    found.match("other counts of the other classes")
+
+
 def test_a_damaged_file_is_neither_believed_nor_replaced(tmp_path):
     path = tmp_path / "votes"
     sc.certify(Conv().eval(), image(), sigma=0.25, n=60, save_votes=path)
