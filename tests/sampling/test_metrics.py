@@ -5,8 +5,10 @@ import pytest
 import torch
 
 import segcertify as sc
+from segcertify.errors import ModelError
 from segcertify.metrics.map_metrics import metric_value
 from segcertify.sampling import metrics as sampled
+from segcertify.storage import archive
 
 X = torch.linspace(0, 1, 24).reshape(1, 4, 6)
 TARGET = (X[0] > 0.5).long().numpy()
@@ -69,6 +71,35 @@ def test_a_killed_run_resumes_to_the_same_values(tmp_path):
     for metric in (sc.metrics.miou(1 - TARGET), sc.metrics.overall_accuracy(TARGET)):
         with pytest.raises(sc.InputError, match="belongs to another run: its metrics are"):
             sc.certify_metric(bright, X, metric, **options)
+
+
+def test_a_run_whose_model_failed_resumes_from_values_that_are_bit_for_bit_the_same(tmp_path):
+    """mIoU has fractions, which a file of whole numbers would lose. The failure leaves the only state."""
+    calls, file = [], tmp_path / "resume.safetensors"
+    metrics = sc.metrics.miou(TARGET), lambda labels: -labels.mean() / 3
+
+    def failing(batch):
+        calls.append(1)
+        if len(calls) == 9:
+            raise OSError("gone")
+        return bright(batch)
+
+    smooth = sc.Smooth(failing, sigma=0.25, seed=3, batch_size=8)
+    whole = sampled.certify_metrics(sc.Smooth(bright, sigma=0.25, seed=3), X, metrics, radius=0.05, n=60)
+    with pytest.raises(ModelError, match=r"The \d+ draws before it are kept"):
+        sampled.certify_metrics(smooth, X, metrics, radius=0.05, n=60, checkpoint=file)
+    header, arrays = archive.read(file, kind="checkpoint", version=3)
+    done = header["done"]
+    assert 0 < done < 60
+    assert arrays["values"].dtype == np.float64
+    assert len(set(arrays["values"][:, :done].ravel() % 1)) > 2
+    before = len(calls)
+    found = sampled.certify_metrics(smooth, X, metrics, radius=0.05, n=60, checkpoint=file)
+    assert len(calls) - before < 12  # it went on
+    for one, other, kept in zip(found, whole, arrays["values"], strict=True):
+        assert one.values.tobytes() == other.values.tobytes()
+        assert kept[:done].tobytes() == other.values[:done].tobytes()
+        assert (one.bound, one.upper) == (other.bound, other.upper)
 
 
 def test_a_metric_must_depend_on_the_map_alone_and_leave_it_alone():
