@@ -310,7 +310,7 @@ def test_the_claim_says_what_a_given_seed_assumes(tmp_path):
     [
         ({"norm": "l7"}, "proves nothing in norm='l7'"),
         ({"norm": "l7", "radius": 0.01}, "proves nothing in norm='l7'"),
-        ({"norm": 2}, "proves nothing in norm=2"),
+        ({"norm": 2}, "norm must be a text, but got 2"),
         ({"norm": ""}, "a radius needs the name of its norm, but got ''"),
         ({"labels": np.full(600, -2)}, "labels must be from -1 .*, but are from -2 to -2"),
         ({"labels": np.full(600, 2**40)}, r"labels must be from -1 to 2147483647, but are from 1099511627776"),
