@@ -11,7 +11,7 @@ from segcertify.attacks.gradient_ascent import GradientAscent
 from segcertify.attacks.projected_gradient import Shifts
 from segcertify.attacks.smoothed import Recount, attack_smoothed, recount
 from segcertify.certificate import Certificate
-from segcertify.errors import InputError, require_positive
+from segcertify.errors import InputError, ModelError, require_positive
 from segcertify.numerals import radius_text, union_bound
 from segcertify.progress import Advance
 from segcertify.records.settings import smoothed_steps
@@ -127,8 +127,8 @@ def require_comparable(robust: Segmenter, non_robust: Segmenter, x: torch.Tensor
 def _classes(model: Segmenter, x: torch.Tensor) -> int:
     try:
         output = raw_output(model, to_model_dtype(model, x[None]), [0] if is_random(model) else None)
-    except (RuntimeError, ValueError, TypeError) as error:
-        raise InputError(f"the model failed on this image, {type(error).__name__}: {error}") from error
+    except RuntimeError as error:  # memory ran out
+        raise ModelError.of(error) from error
     if not output.is_floating_point() or output.ndim < 2:
         raise InputError(f"an attack follows gradients and needs logits, but the model gave {output.dtype}")
     return output.shape[1]

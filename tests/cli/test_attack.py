@@ -91,7 +91,7 @@ def test_beyond_the_radius_nothing_is_promised(attack):
         (["--radius", "-1"], "radius must be positive, but got -1.0"),
         (["--short-side", "0"], "--short-side must be an integer not less than 1"),
         (["--tau", "0.5", "--short-side", "8"], "tau=0.5 certifies no radius to attack within: give --radius, or a"),
-        (["--non-robust", "python:models:fails", "--short-side", "16"], "the model failed on this image, RuntimeError"),
+        (["--non-robust", "python:models:fails", "--short-side", "16"], "error: the model failed, RuntimeError"),
         (["--copies", "0"], "--copies must be an integer not less than 1"),
         (["--steps", "0"], "--steps must be an integer not less than 1"),
         (
