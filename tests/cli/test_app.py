@@ -158,14 +158,26 @@ def test_errors_show_the_command_line_without_its_control_characters(segcertify,
     assert not {"\x1b", "\u202e", "\udcff"} & set(shown.text)
 
 
-def test_warnings_are_one_line_without_control_characters(segcertify, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("category", "begins"), [(UserWarning, r"note: \x1b"), (DeprecationWarning, r"a\n:1: DeprecationWarning: \x1b")]
+)
+def test_warnings_are_one_line_without_control_characters(monkeypatch, capsys, category, begins):
     import warnings
 
-    formatted = warnings.formatwarning
-    monkeypatch.setattr(cli, "app", lambda: print(warnings.formatwarning(HOSTILE, UserWarning, "", 1)))
+    def warns():
+        warnings.simplefilter("always")
+        warnings.warn_explicit(HOSTILE, category, "a\n", 1)
+
+    shown = warnings.showwarning
+    monkeypatch.setattr(cli, "app", warns)
     cli.main()
-    assert capsys.readouterr().out.strip() == "warning: \\x1b[31m[red]\\u202e\\udcff\\n"
-    assert warnings.formatwarning is formatted
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith(begins)
+    assert r"[31m[red]\u202e\udcff" in err
+    assert err.count("\n") == 1
+    assert err.strip().isprintable()
+    assert warnings.showwarning is shown
 
 
 @pytest.mark.parametrize(
