@@ -90,7 +90,7 @@ def test_the_same_command_gives_the_same_certificate(files, segcertify):
     assert (again["seed"] != certificate.seed, again["seed_given"]) == (True, False)
 
 
-PETS = ["certify", "photo.png", "--model", "pets", "--sigma", 0.25, "--n", 70, "--n0", 2, "--full-size"]
+PETS = ["certify", "photo.png", "--model", "pets", "--sigma", 0.25, "--n", 70, "--n0", 2, "--short-side", 24]
 
 
 def test_other_claims_about_the_same_votes_lie_beside_the_first(files, segcertify, monkeypatch):
@@ -151,7 +151,7 @@ def test_the_checkpoint_goes_last(files, segcertify, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("segcertify.cli.inputs.draw", killed)
         with pytest.raises(KilledError):
-            certify(files / "photo.png", "pets", 0.25, n=70, n0=2)
+            certify(files / "photo.png", "pets", 0.25, n=70, n0=2, short_side=24)
     assert (files / "certified" / "photo" / "resume.safetensors").exists()
     segcertify(*PETS)
     assert not (files / "certified" / "photo" / "resume.safetensors").exists()
@@ -391,7 +391,7 @@ def test_bad_clouds(models, chair, case):
 
 def test_the_size_of_images(files, segcertify):
     """By default an image gets the size that a bundled model does best on; at its own size, that is noted."""
-    arguments = ["certify", "photo.png", "--model", "pets", "--sigma", 0.25, "--n", 70, "--n0", 2, "--full-size"]
+    arguments = ["certify", "photo.png", "--model", "pets", "--sigma", 0.25, "--n", 70, "--n0", 2]
     with Image.open(files / "photo.png") as image:
         width, height = image.size
     small = segcertify(*arguments, "--out", "small", "--full-size", "--json")
