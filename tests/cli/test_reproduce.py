@@ -189,7 +189,7 @@ def test_a_table_shows_the_numbers_of_a_file_of_results(segcertify, folder):
     assert "0.7654" in shown
     assert "not the same test" in " ".join(shown.split())
     assert not (folder / "reproduce").exists()
-    assert "cannot read the results" in segcertify("reproduce", "table2", "--results", "none.json", code=2).text
+    assert "no file of results at none.json" in segcertify("reproduce", "table2", "--results", "none.json", code=2).text
     (folder / "results.json").write_text("{}")
     assert "holds no results" in segcertify("reproduce", "rotation", "--results", "results.json", code=2).text
     assert "--named-model, or --results" in segcertify("reproduce", "table2", code=2).text

@@ -233,7 +233,7 @@ def test_a_stopped_run_says_how_to_go_on_and_a_start_how_much_it_gave(command, t
     assert code != 0
     count = len(weights(tmp_path / "first" / "model.safetensors"))
     assert f"started from first/model.safetensors: {count} of {count} weights" in shown
-    assert "stopped: the same command resumes it" in shown
+    assert "stopped by SIGINT: no state is kept yet. The same command goes on from there" in shown
 
 
 def test_tensorboard_that_is_not_there(command, tmp_path, monkeypatch):
