@@ -10,6 +10,7 @@ import os
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -174,8 +175,10 @@ class Bench:
         code = 70
         try:
             os.chdir(self.folder)
-            os.dup2(writing, 1)
-            os.dup2(writing, 2)
+            for number in (1, 2):
+                os.dup2(writing, number)
+            sys.stdout, sys.stderr = (os.fdopen(each, "w", encoding="utf-8", closefd=False) for each in (1, 2))
+            warnings.simplefilter("default")  # as in a process of its own, also where tests make them errors
             arguments = [part.replace("OUT", os.path.relpath(out, self.folder)) for part in (*COMMANDS[name], *more)]
             sys.argv = ["segcertify", *arguments]
             _save_every_batch()
