@@ -219,10 +219,10 @@ def _size(name: str, value: Any) -> int | tuple[Any, ...] | None:
     return sides
 
 
-def _metrics(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return _plain(
-        name, {key: require_finite(f"the metric {key}", value) for key, value in _plain(name, values).items()}
-    )
+def _metrics(name: str, values: Any) -> dict[str, Any]:
+    if not isinstance(values, Mapping):
+        raise InputError(f"{name} must be numbers by name, but got {values!r}")
+    return _plain(name, {key: require_finite(f"the metric {key}", value) for key, value in values.items()})
 
 
 def _plain(name: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,6 +83,7 @@ def test_a_card_keeps_its_own_values():
         ({"licence": None}, "licence must be a text"),
         ({"metrics": {"mIoU": math.nan}}, "the metric mIoU must be finite, but got nan"),
         ({"metrics": {"mIoU": "good"}}, "the metric mIoU must be a number"),
+        ({"metrics": [0.5]}, r"metrics must be numbers by name, but got \[0\.5\]"),
         ({"recipe": {"path": nn.ReLU()}}, "recipe must hold plain values"),
         ({"recipe": {"lr": math.nan}}, "recipe must hold plain values"),
         ({"input_size": 0}, "input_size must be an integer not less than 1, but got 0"),
@@ -113,7 +114,7 @@ def test_a_card_without_an_input_size_is_written_as_before():
     plain = card().to_plain()
     assert "input_size" not in plain
     assert Card.from_plain(plain).input_size is None
-    assert "does best" not in card().markdown()
+    assert "It does best on" not in card().markdown()
 
 
 def test_plain_values_that_are_no_card():
