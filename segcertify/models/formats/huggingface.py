@@ -74,9 +74,9 @@ def _fetch(target: str, revision: str) -> tuple[nn.Module, Path]:
     local = is_folder(target)
     if not local and not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", target):
         raise InputError(f"no folder at {target}, and it is no hub id such as openmmlab/upernet-convnext-small")
+    auto = _transformers().AutoModelForSemanticSegmentation
     if local:
         _require_moderate(Path(target))
-    auto = _transformers().AutoModelForSemanticSegmentation
     try:
         model, report = auto.from_pretrained(
             target, revision=revision, local_files_only=local, trust_remote_code=False, output_loading_info=True
@@ -131,7 +131,8 @@ def _require_moderate(folder: Path) -> None:
             require_plain_zip(file)
             require_moderate_pickles(file)
     config = folder / "config.json"
-    waiting = [("", read_json(config, missing=f"no config.json in {folder}", cure="fetch the model again"))]
+    missing = f"cannot load hf:{folder} (a folder): it has no config.json"
+    waiting = [("", read_json(config, missing=missing, cure="fetch the model again"))]
     while waiting:
         name, value = waiting.pop()
         most = limits.LAYERS if re.search(r"depth|layer|block|stage", name) else limits.WIDTH

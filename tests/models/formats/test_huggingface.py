@@ -180,7 +180,7 @@ def test_colour_statistics(config, mean, std):
     ("content", "message"),
     [
         ("{", "cannot read preprocessor_config.json"),
-        ("[]", "must hold an object, but holds list"),
+        ("[]", "must hold values by name, but holds list"),
         ('{"size": 512}', "does not say how images are normalised"),
         ('{"do_normalize": true}', "asks to normalise but has no image_mean"),
         ('{"image_mean": [0.5, 0.5, 0.5]}', "has no image_std"),
@@ -197,7 +197,7 @@ def test_bad_processors(folder, content, message):
 def test_bad_targets(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"no folder at .*gone, and it is no hub id"):
         models.load(f"hf:{tmp_path / 'gone'}")
-    with pytest.raises(InputError, match=r"cannot load hf:.* \(a folder\)"):
+    with pytest.raises(InputError, match=r"cannot load hf:.* \(a folder\): it has no config\.json"):
         models.load(f"hf:{tmp_path}")
     auto = transformers.AutoModelForSemanticSegmentation
 
