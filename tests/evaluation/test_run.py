@@ -284,8 +284,16 @@ def test_other_scenes_of_the_same_names_are_refused(pets, tmp_path, changed):
         evaluate(brightness, load(f"pets:{pets}"), out=tmp_path / "run", settings=SETTINGS[:1], seed=0)
 
 
-@pytest.mark.parametrize("text", ["broken", "", "[]", "{}"])
-def test_a_damaged_configuration(pets, tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("broken", r"cannot be read \(it is not JSON: .*\)"),
+        ("", r"cannot be read \(it is not JSON: .*\)"),
+        ("[]", "must hold values by name, but holds list"),
+        ("{}", "is no evaluation's configuration"),
+    ],
+)
+def test_a_damaged_configuration(pets, tmp_path, text, reason):
     (tmp_path / "config.json").write_text(text)
     (tmp_path / "records.jsonl").write_text("")
     for use in (
@@ -293,7 +301,7 @@ def test_a_damaged_configuration(pets, tmp_path, text):
         lambda: Run.load(tmp_path),
         lambda: audit_run(brightness, load(f"pets:{pets}"), tmp_path, n=10, seed=0),
     ):
-        with pytest.raises(sc.InputError, match=r"config\.json is no evaluation's configuration: use another folder"):
+        with pytest.raises(sc.InputError, match=rf"config\.json {reason}: use another folder"):
             use()
 
 

@@ -65,6 +65,10 @@ def test_paths_that_cannot_be_written_are_refused(tmp_path):
         atomic.write_text(tmp_path, "")
     with pytest.raises(InputError, match="cannot write"):
         atomic.require_writable(tmp_path / "file" / "below")
-    for path, message in ((tmp_path / ("a" * 256), "File name too long"), (".", "folder"), ("a\0b", "null")):
-        with pytest.raises(InputError, match=f"cannot write .*{message}"):
+    for path, message in (
+        (tmp_path / ("a" * 256), "cannot write .*File name too long"),
+        (".", "cannot write .*folder"),
+        ("a\0b", "cannot be a path: it holds a character that no name has"),
+    ):
+        with pytest.raises(InputError, match=message):
             atomic.require_writable(path)
