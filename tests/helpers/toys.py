@@ -87,10 +87,10 @@ class Recorder(nn.Module):
         self.model, self.seen, self.modes = model, [], []
         self.train(model.training)
 
-    def forward(self, batch):
+    def forward(self, batch, *sigma):
         self.seen.append(batch.detach().clone())
         self.modes.append(self.model.training)
-        return self.model(batch)
+        return self.model(batch, *sigma)  # a denoiser is given sigma too
 
 
 def quick(**changes):

@@ -1,16 +1,19 @@
 """One step: it lowers its loss, and leaves this batch's gradients alone in the weights."""
 
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import torch
+from torch import nn
 from toys import Recorder, batch, quick, small
 
 from segcertify import InputError
+from segcertify.models import Denoiser
 from segcertify.models.networks.hrnet import Architecture, HRNet
 from segcertify.training.objectives import PixelLoss, objective
 from segcertify.training.optimisation import optimiser
-from segcertify.training.recipe import OBJECTIVES
+from segcertify.training.recipe import DENOISING, OBJECTIVES
 from segcertify.training.step import Step
 
 
@@ -32,11 +35,26 @@ def hrnet():
     return HRNet(Architecture(width=4, classes=3, blocks=1, modules=(1, 1, 1)))
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+def denoiser():
+    """A denoiser as it is after some steps: a new one's last layer is 0, and so are the gradients of all others."""
+    torch.manual_seed(0)
+    model = Denoiser((4, 8))
+    nn.init.normal_(model.tail.weight, std=0.1)
+    return model
+
+
+SEGMENTING = [name for name in OBJECTIVES if name != DENOISING]
+SMALL = (small, (16, 20), {"adamw": 1e-3, "sgd": 0.02})
+DEEP = (hrnet, (64, 64), {"adamw": 1e-4, "sgd": 0.002})
+
+
 @pytest.mark.parametrize("how", ["adamw", "sgd"])
 @pytest.mark.parametrize(
-    ("network", "size", "lr"),
-    [(small, (16, 20), {"adamw": 1e-3, "sgd": 0.02}), (hrnet, (64, 64), {"adamw": 1e-4, "sgd": 0.002})],
+    ("name", "network", "size", "lr"),
+    [
+        *((name, *each) for name in SEGMENTING for each in (SMALL, DEEP)),
+        (DENOISING, denoiser, (16, 20), {"adamw": 1e-3, "sgd": 0.02}),
+    ],
 )
 def test_one_step_lowers_its_loss(name, how, network, size, lr):
     model = network().train()
@@ -49,7 +67,7 @@ def test_one_step_lowers_its_loss(name, how, network, size, lr):
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_gradients_are_of_the_loss_on_this_batch_alone(name):
-    model = small(dropout=0.0, norm=False).train()
+    model = denoiser() if name == DENOISING else small(dropout=0.0, norm=False).train()
     step = step_of(model, objective=name)
     found = losses(step)
     first = [weight.grad.clone() for weight in model.parameters()]
@@ -84,9 +102,10 @@ def test_gradients_point_up():
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_half_precision_is_in_the_network_alone(name):
     kinds = []
-    model = Recorder(small(dropout=0.0).train())
-    model.model[5].register_forward_hook(lambda *arguments: kinds.append(arguments[2].dtype))
-    precise = losses(step_of(small(dropout=0.0).train(), objective=name))
+    network, last = (denoiser, "tail") if name == DENOISING else (partial(small, dropout=0.0), "5")
+    model = Recorder(network().train())
+    model.model.get_submodule(last).register_forward_hook(lambda *arguments: kinds.append(arguments[2].dtype))
+    precise = losses(step_of(network().train(), objective=name))
     found = losses(step_of(model, objective=name, precision="bf16"))
     assert set(kinds) == {torch.bfloat16}
     assert {x.dtype for x in model.seen} == {torch.float32}
