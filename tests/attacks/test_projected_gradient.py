@@ -56,6 +56,14 @@ def test_attacks_move_labels_and_stay_inside(network, batch, ball, loss):
         assert attack.losses[-1] > attack.losses[0]
 
 
+def test_seeds_have_the_lengths_that_runs_draw(network, batch):
+    labels = predict(network, batch)
+    for seed in (2**128 - 1, 2**256 - 1):
+        assert pgd(network, batch, labels, L2(0.1), steps=1, seed=seed).moved.shape == (3,)
+    with pytest.raises(sc.InputError, match="seed must be an integer of at most 256 bits"):
+        pgd(network, batch, labels, L2(0.1), steps=1, seed=2**256)
+
+
 @pytest.mark.parametrize("norm", ["l2", "linf", "l1"])
 def test_a_linear_models_worst_case(norm):
     """Label 1 at a margin; the ball that just reaches the boundary in closed form is enough, one below is not."""

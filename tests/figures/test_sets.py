@@ -46,3 +46,10 @@ def test_a_figure_states_the_claim(tmp_path):
     text = figure.get_supxlabel().replace("\n", " ")
     assert "is in its set" in text
     assert "this label or no majority" in text
+
+
+def test_names_are_drawn_as_they_are():
+    figure = sets_figure(np.zeros((3, 16, 16)), quadrants(), names=("_hidden", "$x$", "car"))
+    legend = figure.legends[0].get_texts()
+    assert [text.get_text() for text in legend] == ["_hidden", "$x$"]
+    assert not any(text.get_parse_math() for text in legend)
