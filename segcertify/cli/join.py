@@ -8,6 +8,7 @@ import typer
 from segcertify.cli.options import Half, Json, Out, Quiet
 from segcertify.cli.printing import Printer
 from segcertify.errors import InputError
+from segcertify.storage.reading import is_folder
 
 
 def join(
@@ -28,7 +29,7 @@ def join(
     from segcertify.models.saved import beside
 
     printer = Printer(json, quiet)
-    if not out.name or out.is_dir():
+    if not out.name or is_folder(out):
         raise InputError(f"--out must name a file, but {out} is a folder: write {out / 'ensemble.safetensors'}")
     files = [model_file(model) for model in models]
     path = join(files, out, views=[View.parse(text) for text in view or ["1"]], half=half)
