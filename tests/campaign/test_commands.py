@@ -7,7 +7,7 @@ from tests.campaign.command_lines import Lines
 from tests.campaign.command_lines import commands as all_commands
 from tests.campaign.findings import Tally
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.fresh_seed]
 
 
 def test_no_command_line_ends_in_a_traceback():
