@@ -29,4 +29,4 @@ def test_join(segcertify, folder, member):
     assert "both.md" in shown.out
     found = segcertify(*arguments, "again.safetensors", "--json").json
     assert found == {"spec": "trained:again.safetensors", "files": ["again.safetensors", "again.md"]}
-    assert "name too long" in segcertify(*arguments, "x" * 256, code=2).err
+    assert "its name is too long: shorten it" in segcertify(*arguments, "x" * 256, code=2).err
