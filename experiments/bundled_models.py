@@ -25,9 +25,8 @@ from segcertify.cli.options import chosen_device, chosen_scenes
 from segcertify.data.sets.shapes import load as load_shapes
 from segcertify.errors import InputError
 from segcertify.names import code, markdown
-from segcertify.report.categories import Category
 from segcertify.report.run import Run
-from segcertify.report.summary import Row, category_table, results_table
+from segcertify.report.summary import category_table, results_table
 from segcertify.report.table import Table
 
 SETTINGS = ((0.25, 100, 0.75), (0.25, 300, 0.90), (0.25, 500, 0.95))
@@ -36,8 +35,6 @@ N0, ALPHA = 10, 0.001
 PAPER = {"gaussian": ("table2", "0.25-normals", "gaussian"), "rotation": ("rotation", "0.5-normals", "axis-angle")}
 """The paper's rows beside ours under each noise: their table, model (the sigma of its training) and noise."""
 PICTURES = ("certified.png", "certified.html")
-PARTS = ("iou", "class_accuracy", "class_abstained")
-"""What a row says of the 50 parts, many of which do not occur: not kept."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -119,6 +116,8 @@ def clouds(
     name: str, model: Any, data: Any, out: Path, generated: int | None, device: str, seed: int
 ) -> dict[str, Any]:
     """The results on real and generated shapes, and the pictures of a generated chair."""
+    from segcertify.reproduce.comparison import OMITTED
+
     require_clouds(name, model, data)
     normals = model.model.normals
     sets = {"real": data, "generated": load_shapes(count=generated, normals=normals)}
@@ -129,8 +128,7 @@ def clouds(
             model, scenes, out=folder, settings=trial["settings"], noise=trial["noise"], n0=trial["n0"],
             alpha=trial["alpha"], seed=seed, device=device, name=shown, save_pictures=pictures,
         )  # fmt: skip
-        dropped = (*PARTS, "claim")
-        rows = [{key: each for key, each in asdict(row).items() if key not in dropped} for row in Run.load(folder).rows]
+        rows = [{key: each for key, each in asdict(row).items() if key not in OMITTED} for row in Run.load(folder).rows]
         kept = {key: trial[key] for key in ("clouds", "noise", "n0", "alpha")}
         return kept | {"data": scenes.name, "scenes": len(scenes), "rows": rows}
 
@@ -200,16 +198,9 @@ def cloud_blocks(results: Results) -> list[Any]:
 
 def cloud_tables(name: str, trial: Results) -> list[Table]:
     """A trial's rows; those of real shapes beside the paper's, and by category."""
-    from segcertify.reproduce.comparison import stored_claim
+    from segcertify.reproduce.comparison import stored_row
 
-    rows = [
-        Row(
-            **row
-            | dict.fromkeys(PARTS, ())
-            | {"categories": tuple(Category(**each) for each in row["categories"]), "claim": stored_claim(row, trial)}
-        )
-        for row in trial["rows"]
-    ]
+    rows = [stored_row(row, trial) for row in trial["rows"]]
     title = f"{name} on {trial['data']} ({trial['scenes']} shapes), {trial['noise']} noise"
     ours = results_table(rows, title=title)
     ours = replace(ours, notes=(f"n0 = {trial['n0']}.", *ours.notes))

@@ -29,8 +29,6 @@ FIGURE = "tau-sweep-clouds"
 COUNT, TIMES, ITERATIONS = 6000, 60, 600
 """Generated shapes, how often each real one is taken beside them, and steps of the optimiser."""
 MODEL = "model.safetensors"
-OMITTED = ("iou", "class_accuracy", "class_abstained", "claim")
-"""What a row says of the 50 parts, many of which do not occur, and what follows from the rest: not kept."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -100,6 +98,7 @@ def collected(name: str, out: Path) -> dict[str, Any]:
     """A model's origin and its rows under each noise, from its card and its evaluations."""
     from segcertify.models import load_bundled, read_card
     from segcertify.report.run import Run
+    from segcertify.reproduce.comparison import OMITTED
     from segcertify.reproduce.paper_tables import folder_of
 
     card = load_bundled(BUNDLED[name]).card if name in BUNDLED else read_card(out / "runs" / name / MODEL)
