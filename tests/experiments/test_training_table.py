@@ -159,7 +159,7 @@ def test_a_start_is_used_and_named(camvid, tmp_path):
     [
         (
             ["--objective", "hope"],
-            "objective must be one of non-robust, noise, consistency, smoothadv, distillation, but got 'hope'",
+            "must be one of non-robust, noise, consistency, smoothadv, distillation, denoising, but got 'hope'",
         ),
         (["--scale", "3"], "scale must be one of 0.25, 0.5, 0.75, 1, multi, but got '3'"),
         (["--sigma", "-1"], "sigma must be positive, but got -1"),
