@@ -53,14 +53,14 @@ HIDDEN = "\u061c\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 Check = Callable[[str], str | None]
 
 
-def run(tally: Tally, *, count: int = 1000, seed: int = 0) -> None:
-    """Try the hostile names, and others made of their parts, in every output; figures and pages take a few of them."""
+def run(tally: Tally, *, count: int = 1000, seed: int = 0, drawings: int = 60) -> None:
+    """Try the hostile names, and others made of their parts, in every output; figures and pages take ``drawings``."""
     names = drawn(count, seed)
     for check in (in_tables, in_csv, in_latex, in_cards, on_terminals, in_progress):
         for name in names:
             _add(tally, check, name)
     for check in (in_figures, in_pages):
-        for name in names[:: max(1, len(names) // 60)]:
+        for name in names[:: max(1, len(names) // drawings)]:
             _add(tally, check, name)
     for kind, example in in_files(names):
         tally.add(kind, example)

@@ -15,6 +15,6 @@ def test_no_name_acts_in_an_output(monkeypatch):
     tally = Tally("names")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
-        names.run(tally, count=len(names.HOSTILE) + 30, seed=0)
+        names.run(tally, count=len(names.HOSTILE) + 30, seed=0, drawings=15)
     assert tally.tried > 800
     assert not tally.found, tally.examples
