@@ -41,11 +41,7 @@ def certified_figure(
     height, width = prediction.shape
     inches = rows * (12 / columns * height / width + 0.3) + 0.4
     figure = panel_figure(panels, rows=rows, height=inches, fontsize=11, pad=0.04167)
-    handles = swatches(table, names, maps)
-    if handles:
-        longest = max(len(legend_name(name)) for name, _ in handles)
-        columns = min(len(handles), 10, max(1, 160 // (longest + 6)))
-        named_legend(figure, handles, loc="outside upper center", columns=columns, fontsize=9)
+    add_upper_legend(figure, swatches(table, names, maps))
     figure.supxlabel(wrapped(certificate.claim_about("the coloured pixels"), 150), fontsize=9)
     return figure
 
@@ -101,6 +97,14 @@ def swatches(table: Colours, names: Sequence[str], maps: Sequence[IntArray], *, 
     named = [(tuple(table[c]), names[c]) for c in present if 0 <= c < len(names)]
     named += [((1.0, 1.0, 1.0), blank)] if blank else []
     return [(name, Patch(facecolor=face, edgecolor="black" if blank else face)) for face, name in named]
+
+
+def add_upper_legend(figure: Figure, handles: Sequence[Entry]) -> None:
+    """A small legend above, in at most ten columns; none without entries."""
+    if handles:
+        longest = max(len(legend_name(name)) for name, _ in handles)
+        columns = min(len(handles), 10, max(1, 160 // (longest + 6)))
+        named_legend(figure, handles, loc="outside upper center", columns=columns, fontsize=9)
 
 
 def add_legend(figure: Figure, handles: Sequence[Entry]) -> None:

@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 
 from segcertify.arrays import Array, BoolArray
 from segcertify.certificate import ABSTAIN
-from segcertify.figures.image import as_rgb, class_colours, panel_figure, swatches
+from segcertify.figures.image import add_upper_legend, as_rgb, class_colours, panel_figure, swatches
 from segcertify.figures.palette import Colours, colour
-from segcertify.figures.texts import named_legend, wrapped
+from segcertify.figures.texts import wrapped
 from segcertify.numerals import percent
 from segcertify.set_certificate import SetCertificate
 
@@ -53,8 +53,7 @@ def sets_figure(
     }
     height, width = certificate.labels.shape
     figure = panel_figure(panels, rows=1, height=4 * height / width + 1.7, fontsize=10)
-    if handles := swatches(table, names, [np.flatnonzero(present)]):
-        named_legend(figure, handles, loc="outside upper center", columns=min(len(handles), 10), fontsize=9)
+    add_upper_legend(figure, swatches(table, names, [np.flatnonzero(present)]))
     stripes = "Stripes of a colour and white: this label or no majority."
     figure.supxlabel(wrapped(f"{certificate.claim} {stripes}", 150), fontsize=9)
     return figure

@@ -53,3 +53,15 @@ def test_names_are_drawn_as_they_are():
     legend = figure.legends[0].get_texts()
     assert [text.get_text() for text in legend] == ["_hidden", "$x$"]
     assert not any(text.get_parse_math() for text in legend)
+
+
+def test_a_legend_of_long_names_fits_into_the_figure():
+    labels = np.repeat(np.arange(8, dtype=np.int32), 32).reshape(16, 16)
+    sets = np.arange(8)[:, None, None] == labels
+    radius = NOISE.radius(0.75)
+    certificate = sc.SetCertificate(sets, labels, radius, "l2", 0.75, 0.01, "holm", 100, 0, NOISE, 256, classes=8)
+    figure = sets_figure(
+        np.zeros((3, 16, 16)), certificate, names=[f"a barrier beside the motorway {c}" for c in range(8)]
+    )
+    figure.draw_without_rendering()
+    assert figure.legends[0].get_window_extent().width <= figure.bbox.width
