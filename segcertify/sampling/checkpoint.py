@@ -110,7 +110,7 @@ class Checkpoint:
         if self._path is None:
             yield
             return
-        assert self._answers  # asked for now: a model that has failed may answer nothing more
+        _ = self._answers  # asked for now: a model that has failed may answer nothing more
         with interruption() as self._asked_to_stop:
             try:
                 yield

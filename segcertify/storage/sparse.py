@@ -26,18 +26,20 @@ def packed(name: str, planes: Iterable[Array]) -> dict[str, Array]:
 
 def packed_planes(name: str, arrays: Mapping[str, Array]) -> int:
     """How many planes of that name a file holds; 0 if it has none."""
-    return len(arrays.get(_BITS.format(name), ()))
+    shape = arrays[_BITS.format(name)].shape if _BITS.format(name) in arrays else ()
+    return shape[0] if shape else 0
 
 
 def unpacked(name: str, arrays: Mapping[str, Array], shape: tuple[int, ...]) -> Iterator[Array]:
     """The planes that `packed` took, one by one; raises `InputError` if the arrays do not fit the shape."""
-    bits, values = arrays[_BITS.format(name)], arrays[_VALUES.format(name)]
+    bits, values = (arrays.get(key.format(name), np.zeros(0, np.uint8)) for key in (_BITS, _VALUES))
     size, start = int(np.prod(shape)), 0
     fits = bits.dtype == np.uint8 and bits.ndim == 2 and bits.shape[1] == -(-size // 8) and values.ndim == 1
     for row in bits if fits else ():
         above = np.unpackbits(row, count=size).view(bool).reshape(shape)
         stop = start + int(np.count_nonzero(above))
         if stop > values.size:
+            fits = False
             break
         plane = np.zeros(shape, values.dtype)
         plane[above] = values[start:stop]

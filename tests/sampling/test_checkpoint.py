@@ -172,6 +172,24 @@ def test_files_of_version_1_have_answers_alone_and_all_must_agree(finished):
     assert same(sc.sample(stripes, image(), **SETTINGS, checkpoint=finished), sc.sample(stripes, image(), **SETTINGS))
 
 
+@pytest.mark.parametrize("n0", [0, 20])
+def test_a_checkpoint_that_lacks_counts_is_refused(tmp_path, n0):
+    """Also one with a true digest: no other error comes up, and no count is taken for zero."""
+    path, settings = tmp_path / "resume.safetensors", SETTINGS | {"n0": n0, "counts": True}
+    sc.sample(stripes, image(), **settings, checkpoint=path)
+    header, arrays = archive.read(path, kind="checkpoint", version=3)
+    bits, values = (arrays.pop(f"counts_{name}") for name in ("above_zero", "values"))
+    last = int(np.unpackbits(bits[-1]).sum())  # how many values the last class has
+    wrong = [{}, {"counts_above_zero": bits}, {"counts_above_zero": bits, "counts_values": values[:-last]}]
+    if n0:
+        candidate = arrays["candidate"].astype(np.int32) + 2**16  # the same in 16 bits
+        wrong += [{"counts_above_zero": bits, "counts_values": values, "candidate": candidate}]
+    for some in wrong:
+        archive.write(path, kind="checkpoint", version=3, header=header, arrays=arrays | some)
+        with pytest.raises(sc.InputError, match=r"delete it to start anew|make it again"):
+            sc.sample(stripes, image(), **settings, checkpoint=path)
+
+
 def test_rounding_is_no_other_model(tmp_path):
     """Logits may differ in their last bits, and labels where two of them are nearly equal."""
     path, x = tmp_path / "resume.safetensors", image(shape=(3, 64, 64))

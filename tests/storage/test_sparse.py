@@ -30,6 +30,10 @@ def test_arrays_that_do_not_fit_are_refused():
     for wrong in ((8,), (17,)):
         with pytest.raises(InputError, match="are not of components of shape"):
             list(sparse.unpacked("counts", arrays, wrong))
-    for values in (arrays["counts_values"][:-1], np.ones(19, int)):
+    for values in (arrays["counts_values"][:-1], arrays["counts_values"][:9], np.ones(19, int)):  # 9: the first plane's
         with pytest.raises(InputError, match="are not of components of shape"):
             list(sparse.unpacked("counts", {**arrays, "counts_values": values}, (9,)))
+    for name in arrays:
+        with pytest.raises(InputError, match="are not of components of shape"):
+            list(sparse.unpacked("counts", {name: arrays[name]}, (9,)))
+    assert sparse.packed_planes("counts", {"counts_above_zero": np.uint8(3)}) == 0
