@@ -99,9 +99,9 @@ def metric_values(
     state = saved.load() or State("agree", 0, draws.batch_size, {})
     draws.batch_size = state.batch_size  # resuming keeps the batch partition
     values, start = np.zeros((len(metrics), n)), state.done
-    if "values" in state.arrays:
-        values = np.array(state.arrays["values"])
-        if values.shape != (len(metrics), n) or values.dtype != np.float64:
+    if state.done:
+        values = np.array(state.arrays.get("values", ()))
+        if values.shape != (len(metrics), n) or values.dtype != np.float64 or not np.isfinite(values).all():
             raise InputError("the checkpoint holds no values of these metrics: delete it to start anew")
     with saved.watching(), progress_bar(n, "sampling", show=progress) as advance:
         advance(start)

@@ -102,6 +102,19 @@ def test_a_run_whose_model_failed_resumes_from_values_that_are_bit_for_bit_the_s
         assert (one.bound, one.upper) == (other.bound, other.upper)
 
 
+def test_a_checkpoint_without_the_values_is_refused(tmp_path):
+    """With a true digest too: no value is taken for 0."""
+    options = SETTINGS | {"checkpoint": tmp_path / "resume.safetensors"}
+    whole = sc.certify_metric(bright, X, sc.metrics.miou(TARGET), **options)
+    header, arrays = archive.read(options["checkpoint"], kind="checkpoint", version=3)
+    values = arrays.pop("values")
+    np.testing.assert_array_equal(values, [whole.values])
+    for wrong in ({}, {"values": values[:, :-1]}, {"values": np.rint(values).astype(int)}, {"values": values * np.inf}):
+        archive.write(options["checkpoint"], kind="checkpoint", version=3, header=header, arrays=arrays | wrong)
+        with pytest.raises(sc.InputError, match="the checkpoint holds no values of these metrics: delete it"):
+            sc.certify_metric(bright, X, sc.metrics.miou(TARGET), **options)
+
+
 def test_a_metric_must_depend_on_the_map_alone_and_leave_it_alone():
     calls = []
 
