@@ -70,8 +70,8 @@ def _disturbed(made: Bench, name: str, rng: random.Random) -> tuple[str, str]:
     if rng.random() < 0.6:
         call, number = rng.choice(POINTS), rng.randint(1, {"certify": 20, "evaluate": 60, "train": 16}.get(name, 8))
         moment = rng.choice(("before", "after", "torn")) if call == "fsync" else rng.choice(("before", "after"))
-        made.start(name, out, inside=partial(_plant, call, number, moment)).wait()
-        return f"killed {moment} {call} {number}", ""
+        ended = made.start(name, out, inside=partial(_plant, call, number, moment)).wait()
+        return f"killed {moment} {call} {number}", "did not end" if ended.hung else ""
     child = made.start(name, out)
     delay = rng.random() * made.seconds[name]
     time.sleep(delay)
@@ -79,7 +79,7 @@ def _disturbed(made: Bench, name: str, rng: random.Random) -> tuple[str, str]:
     os.kill(child.pid, number)
     ended = child.wait()
     how = f"{signal.Signals(number).name} after {delay:.3f} s"
-    return how, ended.text[-300:] if ended.raw else ""
+    return how, "did not end" if ended.hung else ended.text[-300:] if ended.raw else ""
 
 
 def _plant(call: str, number: int, moment: str) -> None:

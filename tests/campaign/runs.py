@@ -7,6 +7,7 @@ A `Bench` makes the inputs and the results of undisturbed runs. `Bench.start` fo
 import importlib
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -57,6 +58,8 @@ def make(classes=3):
     return Tiny(classes).eval()
 '''
 N0, N, BATCH, SCENES = 5, 60, 5, 3
+PATIENCE = 150
+"""After so many seconds a child that has not ended is ended by a signal, which is a finding."""
 CLAIM = [
     "--sigma",
     "0.25",
@@ -96,6 +99,11 @@ class Ended:
     def raw(self) -> bool:
         """Whether the user saw a traceback."""
         return "Traceback (most recent call last)" in self.text
+
+    @property
+    def hung(self) -> bool:
+        """Whether it had to be ended."""
+        return self.code == -signal.SIGALRM
 
 
 @dataclass
@@ -173,6 +181,8 @@ class Bench:
             os.close(writing)
             return Child(pid, reading)
         code = 70
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(PATIENCE)
         try:
             os.chdir(self.folder)
             for number in (1, 2):
