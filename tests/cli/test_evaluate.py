@@ -228,7 +228,10 @@ def test_a_signal_says_what_is_kept(pets, tmp_path, number):
     """A real process, in its second scene: the exit code is the shell's, and nothing is a traceback."""
     command = [*command_of(pets, tmp_path), "--out", "run"]
     path = tmp_path / "run" / "records.jsonl"
-    with subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"SLOW": "1"}, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=os.environ | {"SLOW": "1"}, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # noqa: PLW1509 (nohup, for one, ignores SIGHUP)
+    ) as process:  # fmt: skip
         while not (path.exists() and path.read_text()) and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(number)
