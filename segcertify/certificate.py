@@ -95,6 +95,7 @@ class Certificate:
         require_identity(self)
         self._require_labels()
         self._require_guarantee()
+        self._require_looks()
         object.__setattr__(self, "model", require_plain("model", self.model))
         if self.input_shape is not None:
             object.__setattr__(self, "input_shape", tuple(require_integer("a side", side) for side in self.input_shape))
@@ -106,6 +107,13 @@ class Certificate:
                 f"{self.noise} proves a radius of {proved:g} in {self.norm} norm at tau={self.tau:g}, not "
                 f"{self.radius!r}: make the certificate with certify_votes(votes, tau=..., norm={self.norm!r})"
             )
+
+    def _require_looks(self) -> None:
+        """Looks are rising numbers of draws, and the last that was taken is at n."""
+        looks = tuple(require_integer("a look", time) for time in self.looks)
+        if looks and (list(looks) != sorted(set(looks)) or self.n not in looks):
+            raise InputError(f"looks must rise, and n={self.n} be one of them, but they are at {looks} draws")
+        object.__setattr__(self, "looks", looks)
 
     def _require_labels(self) -> None:
         """Labels are classes or ABSTAIN, and no more components have a class than were tested."""

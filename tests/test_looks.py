@@ -292,3 +292,12 @@ def test_votes_on_disk_are_taken_again(tmp_path):
         certified(looks=2)
     with pytest.raises(InputError, match="their looks was"):
         certified(looks=(), until=None)
+
+
+@pytest.mark.parametrize("looks", [(50, 40), (40, 40), (30, 50), ([40],), (0, 40), (40.5,), ("40",)])
+def test_a_certificate_with_impossible_looks_is_refused(looks):
+    votes = sc.Votes(np.zeros(3, int), np.full(3, 40), 40, 5, sc.Gaussian(0.25))
+    certificate = sc.certify_votes(votes, tau=0.6, alpha=0.1)
+    assert replace(certificate, looks=[40, 60]).looks == (40, 60)
+    with pytest.raises(sc.InputError, match="look"):
+        replace(certificate, looks=looks)

@@ -78,6 +78,8 @@ def train(
         card = partial(training_card, model, data, recipe, spec=spec, start=start, teacher=taught_by, licence=licence)
         card(scores={})  # raises now what it would raise at the end
         if claim(out, settings):
+            if processes.first:
+                (out / STATE).unlink(missing_ok=True)  # of a run that was killed between the model and this
             return out / MODEL
         shown = progress if processes.first else False
         read = partial(read_pool, device=processes.device, memory=memory, progress=shown)

@@ -330,3 +330,12 @@ def test_a_state_that_was_cut_says_how_to_go_on(data, tmp_path):
     (out / "resume.safetensors").write_bytes(b"cut")
     with pytest.raises(InputError, match=r"truncated.*unfinished run: delete it to begin the run again"):
         trained(data, out)
+
+
+def test_a_state_that_a_kill_left_beside_the_model_goes_with_the_next_call(data, tmp_path):
+    path = trained(data, tmp_path / "run")
+    content = path.read_bytes()
+    (tmp_path / "run" / "resume.safetensors").write_bytes(b"left over")
+    trained(data, tmp_path / "run")
+    assert not (tmp_path / "run" / "resume.safetensors").exists()
+    assert path.read_bytes() == content
