@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from segcertify.certification import radius_map as radius_map
     from segcertify.errors import InputError as InputError
     from segcertify.evaluation import evaluate as evaluate
-    from segcertify.exclusion import certify_sets as certify_sets
     from segcertify.looks import Enough as Enough
     from segcertify.metrics.certificate import MetricCertificate as MetricCertificate
     from segcertify.metrics.planning import plan_metric as plan_metric
@@ -46,7 +45,8 @@ if TYPE_CHECKING:
     from segcertify.sampling.smooth import Smooth as Smooth
     from segcertify.sampling.smooth import certify as certify
     from segcertify.sampling.smooth import sample as sample
-    from segcertify.set_certificate import SetCertificate as SetCertificate
+    from segcertify.sets.certificate import SetCertificate as SetCertificate
+    from segcertify.sets.exclusion import certify_sets as certify_sets
     from segcertify.stats.planning import plan as plan
     from segcertify.votes import Votes as Votes
 
@@ -64,8 +64,8 @@ _HOME = {
     "sampling.metrics": ("certify_metric",),
     "evaluation": ("evaluate",),
     "errors": ("InputError",),
-    "exclusion": ("certify_sets",),
-    "set_certificate": ("SetCertificate",),
+    "sets.exclusion": ("certify_sets",),
+    "sets.certificate": ("SetCertificate",),
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
 _MODULES = {name: name for name in ("attacks", "audit", "data", "metrics", "models", "training")} | {

@@ -17,7 +17,7 @@ from segcertify.sampling.draws import Input
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Smooth
-from segcertify.set_certificate import SetCertificate
+from segcertify.sets.certificate import SetCertificate
 from segcertify.stats.pilotless import pilotless_p_values
 
 

@@ -14,7 +14,7 @@ from segcertify.figures.palette import Colours, part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.models import PartSegmenter, card_of, given_short_side
 from segcertify.sampling.segmenter import Segmenter, base_labels
-from segcertify.set_certificate import SetCertificate
+from segcertify.sets.certificate import SetCertificate
 
 
 def read(

@@ -12,7 +12,7 @@ from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, noted
 from segcertify.errors import InputError
 from segcertify.numerals import exact, percent, radius_text
-from segcertify.set_certificate import SetCertificate
+from segcertify.sets.certificate import SetCertificate
 
 if TYPE_CHECKING:
     from segcertify.data import Input
@@ -25,7 +25,7 @@ def sets_beside(
 ) -> tuple[SetCertificate, list[Path]]:  # fmt: skip
     """The certificate of sets of saved votes, in a file named as that of the labels, and its picture."""
     from segcertify.cli.inputs import draw_sets
-    from segcertify.exclusion import certify_sets
+    from segcertify.sets.exclusion import certify_sets
     from segcertify.votes import Votes
 
     made = replace(certify_sets(Votes.load(votes), tau=tau, alpha=alpha, norm=norm), command=opt.command_line())

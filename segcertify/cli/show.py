@@ -17,7 +17,7 @@ from segcertify.errors import InputError
 from segcertify.metrics.certificate import MetricCertificate
 from segcertify.noise.names import described
 from segcertify.preprocessing import in_words
-from segcertify.set_certificate import SetCertificate
+from segcertify.sets.certificate import SetCertificate
 from segcertify.storage import archive
 from segcertify.votes import Votes
 

@@ -11,7 +11,7 @@ from segcertify.figures.image import add_upper_legend, as_rgb, class_colours, pa
 from segcertify.figures.palette import Colours, colour
 from segcertify.figures.texts import wrapped
 from segcertify.numerals import percent
-from segcertify.set_certificate import SetCertificate
+from segcertify.sets.certificate import SetCertificate
 
 STRIPE = 4
 """The width of a stripe, in pixels."""

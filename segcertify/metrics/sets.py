@@ -14,7 +14,7 @@ from segcertify.arrays import BoolArray, FloatArray, IntArray
 from segcertify.certificate import ABSTAIN
 from segcertify.errors import InputError
 from segcertify.metrics.scores import require_shapes
-from segcertify.set_certificate import SetCertificate
+from segcertify.sets.certificate import SetCertificate
 
 LARGEST = 3
 """Sets of 1 .. 3 labels are counted by their size."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import segcertify as sc
-from segcertify import exclusion
+from segcertify.sets import exclusion
 from segcertify.stats import pilotless
 from segcertify.stats.binomial import p_values
 from segcertify.stats.correction import procedure

@@ -13,7 +13,7 @@ from segcertify.certificate import ABSTAIN
 from segcertify.certification import certify_votes
 from segcertify.class_counts import most_frequent
 from segcertify.errors import InputError, require_probability
-from segcertify.set_certificate import SetCertificate
+from segcertify.sets.certificate import SetCertificate
 from segcertify.stats.binomial import p_values
 from segcertify.stats.correction import PROCEDURES
 from segcertify.stats.pilotless import level

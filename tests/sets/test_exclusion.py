@@ -10,7 +10,7 @@ from scipy.stats import binom
 from segmenters import NOISE, Conv, image
 
 import segcertify as sc
-from segcertify import exclusion
+from segcertify.sets import exclusion
 from segcertify.stats.binomial import p_values
 
 

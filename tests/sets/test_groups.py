@@ -5,7 +5,7 @@ import pytest
 from segmenters import NOISE
 
 import segcertify as sc
-from segcertify.group_certification import certify_groups
+from segcertify.sets.groups import certify_groups
 
 COUNTS = np.array([[99, 50, 40, 30], [1, 50, 30, 20], [0, 0, 30, 25], [0, 0, 0, 25]])
 LEVELS = [np.arange(4), np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])]
