@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
 
-from segcertify import __version__
 from segcertify.arrays import BoolArray, IntArray
 from segcertify.claims import Claim, seed_assumption
 from segcertify.errors import InputError, require_integer, require_probability
-from segcertify.noise import Gaussian, Noise, from_plain, to_plain
-from segcertify.numerals import exact, radius_text
-from segcertify.preprocessing import (
-    Preprocessing,
-    file_pixels,
-    file_radius,
-    file_words,
-    in_words,
-    is_resized,
-    require_plain,
-    require_preprocessing,
-)  # fmt: skip
+from segcertify.noise import Gaussian, Noise
+from segcertify.numerals import exact
+from segcertify.provenance import Issued, from_header
 from segcertify.stats.correction import K_FWER, PROCEDURES, Guarantee
 from segcertify.storage import archive
-from segcertify.votes import require_draws, require_identity
+from segcertify.votes import require_draws
 
 ABSTAIN = -1
 """The label of a component about which nothing is claimed."""
@@ -37,27 +25,17 @@ ABSTAIN = -1
 _VERSION = 2
 
 
-def utc_now() -> str:
-    """The time, as certificates keep it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class Certificate(Issued):
     """A label per component that no perturbation within ``radius`` can change, or ABSTAIN.
 
     `claim` says in words what holds, with what probability. ``N`` is the number
     of components tested; what a mask left out abstains. ``radius`` is in the units of
     the input that the noise went on, `input_radius` in those of the file it came from.
 
-    The last fields identify what the claim is about, and are as in `Votes`:
-    ``model`` (empty if unknown), ``input_digest`` and ``input_shape``,
-    ``preprocessing`` (`units` says it in words), ``seed``, and ``seed_given``, which
-    is False if the operating system drew the seed. ``version`` is that of the
-    segcertify that made it, ``date`` the time (UTC), ``command`` the command line,
-    empty in Python. ``looks`` are the times of tests, if there were several: n, the
-    draws used, is one of them. In files of format version 1 these are unknown: all are empty,
-    and all seeds were given.
+    ``looks`` are the times of tests, if there were several: n, the draws used, is one
+    of them. The fields of `Issued` identify what the claim is about. In files of format
+    version 1 they are unknown: all are empty, and all seeds were given.
     """
 
     labels: IntArray
@@ -72,35 +50,20 @@ class Certificate:
     noise: Noise
     N: int
     k: int = 1
-    seed: int | None = None
-    input_id: str = ""
-    seed_given: bool = True
-    input_shape: tuple[int, ...] | None = None
-    input_digest: str = ""
-    model: Mapping[str, Any] = field(default_factory=dict)
-    preprocessing: Preprocessing | None = None
-    version: str = __version__
-    date: str = field(default_factory=utc_now)
-    command: str = ""
     looks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_probability("alpha", self.alpha)
         for name in ("n", "n0", "N", "k"):
             require_integer(name, getattr(self, name), at_least=int(name != "n0"))  # n0 = 0: no pilot
         require_draws("n", self.n)
-        for name in ("norm", "correction", "version", "date", "command"):
+        for name in ("norm", "correction"):
             if not isinstance(getattr(self, name), str):
                 raise InputError(f"{name} must be a text, but got {getattr(self, name)!r:.100}")
-        require_identity(self)
         self._require_labels()
         self._require_guarantee()
         self._require_looks()
-        object.__setattr__(self, "model", require_plain("model", self.model))
-        if self.input_shape is not None:
-            object.__setattr__(self, "input_shape", tuple(require_integer("a side", side) for side in self.input_shape))
-        if self.preprocessing is not None:
-            object.__setattr__(self, "preprocessing", require_preprocessing(self.preprocessing))
         proved = self._proved_radius()
         if not 0 <= self.radius <= proved * (1 + 1e-9):
             raise InputError(
@@ -168,55 +131,12 @@ class Certificate:
         """What to call components that have a label: certified, or labelled where no label is said to hold."""
         return "certified" if self.claimed.certifies else "labelled"
 
-    @property
-    def threat(self) -> str:
-        """The perturbations that the claim is about, in words."""
-        return f"{self.noise.threat(self.norm)} at most {radius_text(self.radius)}"
-
-    @property
-    def input_radius(self) -> float | None:
-        """The radius in the units of the file that the input was read from (an image's own pixels, in [0, 1]).
-
-        Every perturbation of the file within it is one of the input within ``radius``. None where that is not known:
-        without ``preprocessing``, or where no bound exists.
-        """
-        return file_radius(self.radius, self.norm, self.preprocessing) if self._reaches_the_file() else None
-
-    @property
-    def file_radius(self) -> float | None:
-        """`input_radius` where it differs from the radius, as records keep it."""
-        return None if self.input_radius == self.radius else self.input_radius
-
-    def _reaches_the_file(self) -> bool:
-        """Whether the pre-processing is of this input, with noise on whole colours of an image, or on x, y, z alone."""
-        shape, said, additive = self.input_shape or (), self.preprocessing or {}, self.noise.additive
-        channels, axis = getattr(self.noise, "channels", None), getattr(self.noise, "axis", 0)
-        if said.get("kind") == "cloud" and additive:
-            points = channels == (0, 1, 2) and axis % 2 == 1
-            return len(shape) == 2 and (points or (channels is None and shape[1] == 3))
-        if said.get("kind") == "image":
-            return len(shape) == 3 and [*shape[1:]] == said.get("after") and (channels is None or axis % 3 == 0)
-        return True
-
-    @property
-    def _in_file(self) -> bool:
-        """Whether the claim is about the file of an image that was resized."""
-        return is_resized(self.preprocessing) and self.input_radius is not None
-
-    @property
-    def units(self) -> str:
-        """What the radius is measured in, in words; empty if the input was not pre-processed."""
-        if self._in_file:
-            return file_words(self.preprocessing or {}, self.radius, self.norm)
-        found, other = in_words(self.preprocessing), self.file_radius
-        return found if other is None else f"{found} In the units of the file R is {radius_text(other)}."
-
     def claim_about(self, certified: str) -> str:
         """The same about the certified components under another name."""
         if not self.certified:
             return f"Nothing is certified: all {self.N:,} tested components abstain, and nothing is claimed."
         vacuous = self.guarantee == "k-fwer" and self.certified < self.k
-        words = self.claimed.about(certified, (self.input_radius or 0.0) if self._in_file else self.radius)
+        words = self.claimed.about(certified, self.claimed_radius)
         return f"{words} (Fewer than that are certified: nothing is claimed.)" if vacuous else words
 
     @property
@@ -236,17 +156,15 @@ class Certificate:
     @property
     def claimed(self) -> Claim:
         """The guarantee and the noise, without labels and radius: all that decides the words of a claim."""
-        before = "the noise was drawn" if self.seed is None else "the seed was chosen"
-        sentences = (self.looked, self.units, seed_assumption(self.seed_given, before=before))
+        sentences = (self.looked, self.units, seed_assumption(self.seed_given, before=self.before))
         remarks = " ".join(filter(None, sentences))
-        perturbed = file_pixels(self.preprocessing or {}) if self._in_file else ""
-        return Claim(self.correction, self.guarantee, self.alpha, self.noise, self.norm, self.k, remarks, perturbed)
+        return Claim(
+            self.correction, self.guarantee, self.alpha, self.noise, self.norm, self.k, remarks, self.perturbed
+        )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.certificate``)."""
-        left_out = ("labels", "noise", *([] if self.looks else ["looks"]))
-        header = {name: value for name, value in vars(self).items() if name not in left_out}
-        header["noise"] = to_plain(self.noise)
+        header = self.to_header("labels", *([] if self.looks else ["looks"]))
         arrays = {"labels": archive.smallest_integers(self.labels)}
         archive.write(path, kind="certificate", version=_VERSION, header=header, arrays=arrays)
 
@@ -255,10 +173,8 @@ class Certificate:
         """Read a file that `save` wrote."""
         header, arrays = archive.read(path, kind="certificate", version=_VERSION, migrations={1: _from_version_1})
         try:
-            header["input_shape"] = None if header["input_shape"] is None else tuple(header["input_shape"])
-            header["noise"] = from_plain(header["noise"])
-            header["looks"] = tuple(header.get("looks", ()))
-            certificate = cls(arrays["labels"], **header)
+            looks = tuple(header.pop("looks", ()))
+            certificate = cls(arrays["labels"], looks=looks, **from_header(header))
             return replace(certificate, labels=certificate.labels.astype(np.int32))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"{path} is not a complete certificate file ({error}): make it again") from None

@@ -161,12 +161,6 @@ def _certificate(
         noise=votes.noise,
         N=votes.N,
         k=chosen.k,
-        seed=votes.seed,
-        input_id=votes.input_id,
-        seed_given=votes.seed_given,
-        input_shape=votes.input_shape,
-        input_digest=votes.input_digest,
-        model=votes.model,
-        preprocessing=votes.preprocessing,
         looks=votes.looks,
+        **votes.provenance,
     )

@@ -89,7 +89,7 @@ class Claim:
             return f"No label is excluded: the {components:,} sets claim nothing. " + self._sentence(
                 f"1 - {exact(self.alpha)}", f"the {certified:,} certified components", radius_text(radius)
             )
-        threat = f"perturbations of {self.threat} at most {radius_text(radius)}"
+        threat = f"perturbations of {_what(self.perturbed)}{self.threat} at most {radius_text(radius)}"
         sentence = (
             f"With probability at least 1 - {exact(self.alpha)} over the noise draws, for all {components:,} tested "
             f"components and all {threat} at once, the smoothed model's majority label, where there is one, is in its "
@@ -103,8 +103,7 @@ class Claim:
 
     def _guarantee(self, sure: str, certified: str, radius: str) -> str:
         """The one place where a guarantee is put into words."""
-        what = f"{self.perturbed}, of " if self.perturbed else ""
-        threat = f"perturbation of {what}{self.threat} at most {radius}"
+        threat = f"perturbation of {_what(self.perturbed)}{self.threat} at most {radius}"
         sure = f"With probability at least {sure} over the noise draws, "
         kept = f"keep their label as the smoothed model's most likely one under every {threat}."
         if not self.proven:
@@ -126,7 +125,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class MetricClaim:
-    """What is said of a metric: most noisy runs keep a bound under attack. ``remarks`` are as in `Claim`."""
+    """What is said of a metric: most noisy runs keep a bound under attack. The last fields are as in `Claim`."""
 
     metric: str
     share: float
@@ -134,6 +133,7 @@ class MetricClaim:
     noise: Noise
     norm: str = ""
     remarks: str = ""
+    perturbed: str = ""
 
     @property
     def threat(self) -> str:
@@ -159,9 +159,14 @@ class MetricClaim:
         return f"{alone}{many if scenes > 1 else ''} {ONE_NOISY_RUN} {self.remarks}".rstrip()
 
     def _sentence(self, sure: str, radius: str, kept: str) -> str:
-        threat = f"perturbation of {self.threat} at most {radius}"
+        threat = f"perturbation of {_what(self.perturbed)}{self.threat} at most {radius}"
         runs = f"at least {exact_percent(self.share)} of the noisy runs have {kept}"
         return f"With probability at least {sure} over the noise draws, under every {threat}, {runs}."
+
+
+def _what(perturbed: str) -> str:
+    """What is perturbed, before the size of the perturbation; nothing if it is the input."""
+    return f"{perturbed}, of " if perturbed else ""
 
 
 ONE_NOISY_RUN = (

@@ -12,9 +12,9 @@ import numpy as np
 
 from segcertify import class_counts
 from segcertify.arrays import Array, BoolArray, Histogram, IntArray
-from segcertify.errors import LARGEST_SEED, InputError, require_integer
-from segcertify.noise import Noise, from_plain, require_noise, to_plain
-from segcertify.preprocessing import Preprocessing, require_plain, require_preprocessing
+from segcertify.errors import InputError, require_integer
+from segcertify.noise import Noise, require_noise, to_plain
+from segcertify.provenance import Provenance, from_header
 from segcertify.storage import archive, limits, sparse
 from segcertify.storage.same_run import difference
 
@@ -24,7 +24,7 @@ _VERSION = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Votes:
+class Votes(Provenance):
     """A candidate label per component, from n0 draws, and how many of n fresh draws agree with it.
 
     With n0 = 0 there is no pilot: the candidate is the most frequent label of the n
@@ -35,16 +35,8 @@ class Votes:
     by default) and must have been chosen before sampling. ``earlier`` holds the
     agreement after fewer draws, for `at`; ``fingerprint`` a few of the model's
     answers, for `merge`. ``fingerprint_of`` is "probe", or "input" in files of
-    format version 1. ``seed_given`` is False if the operating system drew the seed
-    for these votes. It is True in files of earlier versions, and by default for
-    counts made elsewhere, with or without a seed: nothing shows that input and
-    model were fixed before their noise. Arrays are copied and read-only.
-
-    ``input_digest`` is of the input's bytes; ``input_shape`` belongs to it, and the
-    two together also tell single from double precision. ``model`` describes the
-    model in plain values (`segcertify.sampling.identity`), ``preprocessing`` what
-    was done to the input's file before the noise (`segcertify.preprocessing`). An
-    empty ``model`` is an unknown one: of counts made elsewhere, or of older files.
+    format version 1. Arrays are copied and read-only. The fields of
+    `segcertify.provenance.Provenance` say which input, model and seed they are of.
 
     ``counts``, where they were kept, say how often each class came up in the n draws:
     (classes, *components). ``classes`` is how many the model has; None if that is not
@@ -61,18 +53,11 @@ class Votes:
     n: int
     n0: int
     noise: Noise
-    seed: int | None = None
-    input_id: str = ""
-    input_shape: tuple[int, ...] | None = None
-    input_digest: str = ""
     fingerprint: tuple[float, ...] = ()
     mask: BoolArray | None = None
     draws: tuple[Interval, ...] = ()
     earlier: Mapping[int, IntArray] = field(default_factory=dict)
     fingerprint_of: str = "probe"
-    seed_given: bool = True
-    model: Mapping[str, Any] = field(default_factory=dict)
-    preprocessing: Preprocessing | None = None
     counts: IntArray | None = None
     classes: int | None = None
     looks: tuple[int, ...] = ()
@@ -82,7 +67,9 @@ class Votes:
         object.__setattr__(self, "n", n)
         object.__setattr__(self, "n0", require_integer("n0", self.n0, at_least=0))
         require_noise(self.noise)
-        require_identity(self)
+        super().__post_init__()
+        if not all(isinstance(number, int | float) for number in self.fingerprint):
+            raise InputError("fingerprint must hold numbers")
         candidate = _integers("candidate", self.candidate)
         if candidate.size == 0:
             raise InputError(f"votes need at least one component, but candidate has shape {candidate.shape}")
@@ -106,11 +93,6 @@ class Votes:
         self._require_looks()
         if self.mask is not None:
             object.__setattr__(self, "mask", require_mask(self.mask, candidate.shape))
-        if self.input_shape is not None:
-            object.__setattr__(self, "input_shape", tuple(require_integer("a side", side) for side in self.input_shape))
-        object.__setattr__(self, "model", require_plain("model", self.model))
-        if self.preprocessing is not None:
-            object.__setattr__(self, "preprocessing", require_preprocessing(self.preprocessing))
         draws = tuple((require_integer("draws", a, at_least=0), require_integer("draws", b)) for a, b in self.draws)
         draws = draws or ((0, n),)
         if any(start < 0 or stop <= start for start, stop in draws) or sum(b - a for a, b in draws) != n:
@@ -244,10 +226,9 @@ class Votes:
         header, arrays = archive.read(path, kind="votes", version=_VERSION, migrations=migrations)
         try:
             earlier = {m: arrays[f"agree_{m}"] for m in header.pop("earlier")}
-            header["noise"] = from_plain(header["noise"])
+            header = from_header(header)
             header["fingerprint"] = tuple(header["fingerprint"])
             header["draws"] = tuple((start, stop) for start, stop in header["draws"])
-            header["input_shape"] = None if header["input_shape"] is None else tuple(header["input_shape"])
             mask, shape, counts = arrays.get("mask"), arrays["candidate"].shape, None
             if sparse.packed_planes("counts", arrays):
                 counts = class_counts.from_planes(sparse.unpacked("counts", arrays, shape), header["n"])
@@ -277,19 +258,6 @@ def require_draws(name: str, value: int) -> int:
     if number > limits.DRAWS:
         raise InputError(f"{name} must be at most {limits.DRAWS:,} draws, but got {value!r:.40}")
     return number
-
-
-def require_identity(found: Any) -> None:
-    """Check the fields by which votes and certificates say what they are about."""
-    for name in ("input_id", "input_digest"):
-        if not isinstance(getattr(found, name), str):
-            raise InputError(f"{name} must be a text, but got {getattr(found, name)!r:.100}")
-    if found.seed is not None:
-        require_integer("seed", found.seed, at_least=0, at_most=LARGEST_SEED)
-    if not isinstance(found.seed_given, bool):
-        raise InputError(f"seed_given must be True or False, but got {found.seed_given!r:.100}")
-    if not all(isinstance(number, int | float) for number in getattr(found, "fingerprint", ())):
-        raise InputError("fingerprint must hold numbers")
 
 
 def require_mask(mask: BoolArray, shape: tuple[int, ...]) -> BoolArray:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from segcertify.cli import options as opt
 from segcertify.cli.certificates import draws_kept
-from segcertify.cli.printing import Printer, resumable, seed_fact
+from segcertify.cli.printing import Printer, radius_facts, resumable, seed_fact
 from segcertify.metrics.certificate import MetricCertificate
 from segcertify.metrics.names import parse
 from segcertify.names import file_name
 from segcertify.noise.names import described
-from segcertify.numerals import NOTHING, exact, exact_percent, lower_value, radius_text, union_bound, upper_value
+from segcertify.numerals import NOTHING, exact, exact_percent, lower_value, union_bound, upper_value
 
 if TYPE_CHECKING:
     from segcertify.data import Input
@@ -85,7 +85,7 @@ def metric_facts(certificate: MetricCertificate) -> dict[str, str]:
         certificate.metric: f"{bound}{upper}",
         "in the n runs themselves": f"from {lower_value(float(values.min()))} to {upper_value(float(values.max()))}",
         "share of noisy runs": exact_percent(certificate.share),
-        "radius R": f"{radius_text(certificate.radius, 4)} ({certificate.noise.threat(certificate.norm)})",
+        **radius_facts(certificate),
         "noise": described(certificate.noise),
         "n, alpha": f"{certificate.n:,}, {exact(certificate.alpha)}",
         "seed": seed_fact(certificate),
@@ -95,7 +95,8 @@ def metric_facts(certificate: MetricCertificate) -> dict[str, str]:
 def metric_values(certificate: MetricCertificate) -> dict[str, Any]:
     """A metric certificate without the values of its draws, for JSON."""
     names = (
-        "metric", "claim", "bound", "upper", "two_sided", "share", "radius", "norm", "alpha", "n", "seed", "seed_given",
-        "input_id", "input_shape", "input_digest", "model", "preprocessing", "units", "version", "date", "command",
+        "metric", "claim", "bound", "upper", "two_sided", "share", "radius", "input_radius", "norm", "alpha", "n",
+        "seed", "seed_given", "input_id", "input_shape", "input_digest", "model", "preprocessing", "units", "version",
+        "date", "command",
     )  # fmt: skip
     return {name: getattr(certificate, name) for name in names} | {"noise": described(certificate.noise)}

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from segcertify.certificate import Certificate
     from segcertify.metrics.certificate import MetricCertificate
     from segcertify.report.table import Table as ReportTable
+    from segcertify.sets.certificate import SetCertificate
     from segcertify.votes import Votes
+
+    AnyCertificate = Certificate | SetCertificate | MetricCertificate
 
 console = Console(markup=False, emoji=False)  # names are data: their brackets and colons mean nothing
 notes = Console(stderr=True, markup=False, emoji=False)
@@ -118,7 +121,7 @@ def certificate_facts(certificate: Certificate) -> dict[str, str]:
     labelled = f"{certificate.certified:,} of {certificate.N:,}"
     budget = f" (k = {certificate.k:,})" if certificate.guarantee == "k-fwer" else ""
     return {
-        **_radii(certificate),
+        **radius_facts(certificate, proven=claimed.proven),
         "certified" if claimed.certifies else "labelled, not certified": f"{labelled} ({percent(share)})",
         "abstained": percent(1 - share),
         "noise": described(certificate.noise),
@@ -128,19 +131,19 @@ def certificate_facts(certificate: Certificate) -> dict[str, str]:
     }
 
 
-def _radii(certificate: Certificate) -> dict[str, str]:
+def radius_facts(found: AnyCertificate, *, proven: bool = True) -> dict[str, str]:
     """The radius: in the units of the file and at the network's input, where these differ."""
-    claimed, in_file, name = certificate.claimed, certificate.file_radius, "radius R"
-    if not claimed.proven:
+    threat, in_file, name = found.noise.threat(found.norm), found.file_radius, "radius R"
+    if not proven:
         return {name: NOTHING}
-    radius = f"{radius_text(certificate.radius, 4)} ({claimed.threat})"
+    radius = f"{radius_text(found.radius, 4)} ({threat})"
     if in_file is None:
         return {name: radius}
-    known = f"{radius_text(in_file, 4)} ({claimed.threat}, in the units of the file)"
+    known = f"{radius_text(in_file, 4)} ({threat}, in the units of the file)"
     return {name: known, "R at the network's input": radius}
 
 
-def seed_fact(found: Certificate | MetricCertificate | Votes) -> str:
+def seed_fact(found: AnyCertificate | Votes) -> str:
     """A seed, and who chose it."""
     if found.seed is None:
         return "none: counted elsewhere"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from segcertify.cli import options as opt
-from segcertify.cli.printing import Printer, noted
+from segcertify.cli.printing import Printer, noted, radius_facts
 from segcertify.errors import InputError
-from segcertify.numerals import exact, percent, radius_text
+from segcertify.numerals import exact, percent
 from segcertify.sets.certificate import SetCertificate
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def sets_facts(found: SetCertificate) -> dict[str, str]:
 
     small = f"{at_most(1)}, {at_most(2)}, {at_most(3)} ({int(found.only.sum()):,} of 1 by exclusion alone)"
     return {
-        "radius R": f"{radius_text(found.radius, 4)} ({found.noise.threat(found.norm)})",
+        **radius_facts(found),
         "certified label": f"{found.certified:,} of {found.N:,}",
         "at most 1, 2, 3 labels": small if found.excludes else "nothing is excluded",
         "tau, n0, n": f"{exact(found.tau)}, {found.n0:,}, {found.n:,}",
@@ -59,7 +59,8 @@ def sets_facts(found: SetCertificate) -> dict[str, str]:
 def sets_values(found: SetCertificate) -> dict[str, Any]:
     """A certificate of sets without its arrays, for JSON."""
     names = (
-        "claim", "radius", "norm", "tau", "alpha", "correction", "n0", "n", "N", "classes", "excludes", "certified",
+        "claim", "radius", "input_radius", "units", "norm", "tau", "alpha", "correction", "n0", "n", "N", "classes",
+        "excludes", "certified",
     )  # fmt: skip
     sizes = {f"at_most_{size}": int((found.sizes <= size).sum()) for size in (1, 2, 3)}
     return {name: getattr(found, name) for name in names} | sizes | {"only": int(found.only.sum())}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,9 @@ from segcertify.preprocessing import in_words
 from segcertify.sets.certificate import SetCertificate
 from segcertify.storage import archive
 from segcertify.votes import Votes
+
+if TYPE_CHECKING:
+    from segcertify.cli.printing import AnyCertificate
 
 READERS: dict[str, type[Certificate] | type[MetricCertificate] | type[SetCertificate] | type[Votes]] = {
     "segcertify.certificate": Certificate,
@@ -63,8 +66,7 @@ def show(
         values = certificate_values(found)
     elif isinstance(found, SetCertificate):
         printer.say(found.claim)
-        labels = found.as_labels()
-        printer.facts(sets_facts(found) | _about(labels, origin) | _made(labels, origin) | integrity)
+        printer.facts(sets_facts(found) | _about(found, origin) | _made(found, origin) | integrity)
         values = sets_values(found)
     else:
         printer.say("Votes claim nothing by themselves: segcertify.certify_votes(votes, tau=..., alpha=...) certifies.")
@@ -73,14 +75,14 @@ def show(
     printer.result(**values, digest=content.digest, format=content.format, format_version=content.version)
 
 
-def _about(found: Certificate | MetricCertificate | Votes, unknown: str) -> dict[str, str]:
+def _about(found: AnyCertificate | Votes, unknown: str) -> dict[str, str]:
     """The model, the input, what was done to it, and the noise."""
     shape = "unknown" if found.input_shape is None else " x ".join(map(str, found.input_shape))
     known = f"{found.input_id!r} of shape {shape}, digest {found.input_digest}"
     return {
         "model": _model(found.model) or unknown,
         "input": known if found.input_digest else f"{found.input_id!r} of shape {shape}, digest {unknown}",
-        "pre-processing": (found.units if isinstance(found, Certificate) else in_words(found.preprocessing))
+        "pre-processing": (in_words(found.preprocessing) if isinstance(found, Votes) else found.units)
         or ("none stated" if found.input_digest and found.model else unknown),
         "noise": described(found.noise),
         "seed": seed_fact(found),
@@ -103,7 +105,7 @@ def _draws(votes: Votes) -> str:
     return f"n0 = {votes.n0:,} chose the labels, n = {votes.n:,} tested them (indices {ranges})"
 
 
-def _made(certificate: Certificate | MetricCertificate, unknown: str) -> dict[str, str]:
+def _made(certificate: AnyCertificate, unknown: str) -> dict[str, str]:
     return {
         "version": f"segcertify {certificate.version}" if certificate.version else unknown,
         "date": certificate.date or unknown,

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from segcertify import __version__
 from segcertify.arrays import BoolArray, IntArray
-from segcertify.certificate import ABSTAIN, Certificate, utc_now
+from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.claims import Claim, seed_assumption
 from segcertify.errors import InputError, require_integer
-from segcertify.noise import Noise, from_plain, to_plain
-from segcertify.preprocessing import Preprocessing, in_words, require_plain
+from segcertify.noise import Noise
+from segcertify.provenance import Issued, from_header
 from segcertify.storage import archive
 
 _VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
-class SetCertificate:
+class SetCertificate(Issued):
     """Which labels each component can get within ``radius``, and the label itself where it is certified.
 
     ``sets`` (classes, *components) is True where a class is not excluded. ``labels``
@@ -34,7 +31,7 @@ class SetCertificate:
     largest label seen, and all others are excluded too. ``excludes`` is False if the
     draws could exclude nothing, not even a class never seen; the sets then claim
     nothing. A component that a mask left out has a full set. Other fields are as in
-    `segcertify.Certificate`.
+    `segcertify.Certificate`, and ``radius`` is in the same units.
     """
 
     sets: BoolArray
@@ -50,18 +47,9 @@ class SetCertificate:
     N: int
     classes: int | None = None
     excludes: bool = True
-    seed: int | None = None
-    input_id: str = ""
-    seed_given: bool = True
-    input_shape: tuple[int, ...] | None = None
-    input_digest: str = ""
-    model: Mapping[str, Any] = field(default_factory=dict)
-    preprocessing: Preprocessing | None = None
-    version: str = __version__
-    date: str = field(default_factory=utc_now)
-    command: str = ""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.as_labels()  # checks what both have: labels, numbers, norm and radius
         if self.sets.dtype != bool or self.sets.shape[1:] != self.labels.shape or not len(self.sets):
             raise InputError(
@@ -79,15 +67,12 @@ class SetCertificate:
             raise InputError("where a label is certified, its set must hold that label alone")
         if not isinstance(self.excludes, bool) or (not self.excludes and not self.sets[:, ~certified].all()):
             raise InputError("excludes=False is for full sets, but some are not")
-        object.__setattr__(self, "model", require_plain("model", self.model))
 
     def as_labels(self) -> Certificate:
         """The certified labels alone, which hold at alpha / 2: this certificate without its sets."""
         return Certificate(
             self.labels, self.radius, self.norm, self.tau, self.alpha / 2, self.correction, "fwer", self.n, self.n0,
-            self.noise, self.N, seed=self.seed, input_id=self.input_id, seed_given=self.seed_given,
-            input_shape=self.input_shape, input_digest=self.input_digest, model=self.model,
-            preprocessing=self.preprocessing, version=self.version, date=self.date, command=self.command,
+            self.noise, self.N, version=self.version, date=self.date, command=self.command, **self.provenance,
         )  # fmt: skip
 
     @property
@@ -116,15 +101,15 @@ class SetCertificate:
     @property
     def claim(self) -> str:
         """What this certificate says, and what it assumes."""
-        before = "the noise was drawn" if self.seed is None else "the seed was chosen"
-        remarks = f"{in_words(self.preprocessing)} {seed_assumption(self.seed_given, before=before)}".strip()
-        claim = Claim(self.correction, "fwer", self.alpha, self.noise, self.norm, remarks=remarks)
-        return claim.of_sets(self.N, self.certified, self.radius, excludes=self.excludes)
+        remarks = f"{self.units} {seed_assumption(self.seed_given, before=self.before)}".strip()
+        claim = Claim(
+            self.correction, "fwer", self.alpha, self.noise, self.norm, remarks=remarks, perturbed=self.perturbed
+        )  # fmt: skip
+        return claim.of_sets(self.N, self.certified, self.claimed_radius, excludes=self.excludes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.sets``); a set's labels take a bit each."""
-        header = {name: value for name, value in vars(self).items() if name not in ("sets", "labels", "noise")}
-        header |= {"noise": to_plain(self.noise), "shape": self.labels.shape}
+        header = self.to_header("sets", "labels") | {"shape": self.labels.shape}
         sets = np.packbits(self.sets.reshape(len(self.sets), -1), axis=1)
         arrays = {"sets": sets, "labels": archive.smallest_integers(self.labels)}
         archive.write(path, kind="sets", version=_VERSION, header=header, arrays=arrays)
@@ -135,11 +120,9 @@ class SetCertificate:
         header, arrays = archive.read(path, kind="sets", version=_VERSION)
         try:
             shape = tuple(header.pop("shape"))
-            header["input_shape"] = None if header["input_shape"] is None else tuple(header["input_shape"])
-            header["noise"] = from_plain(header["noise"])
             labels, packed = arrays["labels"].astype(np.int32).reshape(shape), arrays["sets"]
             sets = np.unpackbits(packed, axis=1, count=labels.size).astype(bool).reshape(len(packed), *shape)
-            return cls(sets, labels, **header)
+            return cls(sets, labels, **from_header(header))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} is not a complete file of sets ({error}): make it again") from None
 

@@ -53,9 +53,7 @@ def certify_sets(votes: Votes, *, tau: float, alpha: float, norm: str | None = N
     return SetCertificate(
         sets=sets, labels=labels.labels, radius=labels.radius, norm=labels.norm, tau=tau, alpha=alpha,
         correction=correction, n=votes.n, n0=votes.n0, noise=votes.noise, N=votes.N, classes=votes.classes,
-        excludes=least <= votes.n, seed=votes.seed, input_id=votes.input_id, seed_given=votes.seed_given,
-        input_shape=votes.input_shape, input_digest=votes.input_digest, model=votes.model,
-        preprocessing=votes.preprocessing,
+        excludes=least <= votes.n, **votes.provenance,
     )  # fmt: skip
 
 
