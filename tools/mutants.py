@@ -19,7 +19,10 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGETS = ("stats/*", "noise/*", "votes", "certificate", "certification", "sampling/*", "metrics/*")
+TARGETS = (
+    "stats/*", "noise/*", "votes", "class_counts", "provenance", "certificate", "certification", "looks", "sets/*",
+    "preprocessing", "resampling", "sampling/*", "metrics/*",
+)  # fmt: skip
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Add: ast.Sub, ast.Sub: ast.Add,

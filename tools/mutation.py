@@ -30,8 +30,9 @@ from tools.mutants import ROOT, Mutant, file_of, forget_results, mutants, plant,
 
 TESTS = (
     "tests/stats", "tests/noise", "tests/test_votes.py", "tests/test_certification.py", "tests/test_claims.py",
-    "tests/sampling", "tests/metrics", "tests/data/sets/test_shapenet.py", "tests/theorems", "tests/golden",
-    "tests/audit",
+    "tests/test_class_counts.py", "tests/test_provenance.py", "tests/test_looks.py", "tests/test_preprocessing.py",
+    "tests/test_resampling.py", "tests/sets", "tests/sampling", "tests/metrics", "tests/data/sets/test_shapenet.py",
+    "tests/theorems", "tests/golden", "tests/audit",
 )  # fmt: skip
 STORE = "mutants.jsonl"
 SECONDS = 45
