@@ -18,8 +18,10 @@ def from_planes(planes: Iterable[Array], n: int) -> IntArray:
     return np.stack([np.asarray(plane, count_type(n)) for plane in planes])
 
 
-def require_counts(counts: IntArray, candidate: IntArray, agree: IntArray, *, n: int, chosen_by_them: bool) -> IntArray:
-    """Read-only counts that add up to n at each component and hold ``agree`` at the candidate.
+def require_counts(
+    counts: IntArray, candidate: IntArray, agree: IntArray | None, *, n: int, chosen_by_them: bool
+) -> IntArray:
+    """Read-only counts that add up to n at each component and hold ``agree``, where given, at the candidate.
 
     ``chosen_by_them`` says that the candidate is their most frequent class.
     """
@@ -33,10 +35,10 @@ def require_counts(counts: IntArray, candidate: IntArray, agree: IntArray, *, n:
     if candidate.max() >= len(counts):
         raise InputError(f"candidates reach {candidate.max()}, but there are counts of {len(counts)} classes alone")
     at_candidate = np.take_along_axis(counts, np.asarray(candidate, np.int64)[None], 0)[0]
-    if (at_candidate != agree).any():
+    if agree is not None and (at_candidate != agree).any():
         raise InputError("agree must be the count of the candidate")
-    if chosen_by_them and (counts.max(0) != agree).any():
-        raise InputError("without a pilot (n0=0) the candidate must be the most frequent class")
+    if chosen_by_them and (counts.max(0) != at_candidate).any():
+        raise InputError("the candidate must be the most frequent class of the draws that chose it")
     wanted = count_type(n)
     if counts.dtype != wanted or counts.flags.writeable or counts.base is not None:
         counts = counts.astype(wanted)

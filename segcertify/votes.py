@@ -40,7 +40,8 @@ class Votes(Provenance):
 
     ``counts``, where they were kept, say how often each class came up in the n draws:
     (classes, *components). ``classes`` is how many the model has; None if that is not
-    known, and ``counts`` then ends at the largest label seen.
+    known, and ``counts`` then ends at the largest label seen. ``earlier_counts`` are those after fewer draws, beside
+    ``earlier``, and ``pilot_counts`` those of the n0 draws: files of earlier versions have neither.
 
     ``looks`` are the times of tests that were fixed before sampling (`segcertify.looks`), also those that an early
     stop left out: n is one of them, and ``earlier`` has the counts at those before it. They cannot be chosen later.
@@ -61,6 +62,8 @@ class Votes(Provenance):
     counts: IntArray | None = None
     classes: int | None = None
     looks: tuple[int, ...] = ()
+    earlier_counts: Mapping[int, IntArray] = field(default_factory=dict)
+    pilot_counts: IntArray | None = None
 
     def __post_init__(self) -> None:
         n = require_draws("n", self.n)
@@ -90,6 +93,7 @@ class Votes(Provenance):
             object.__setattr__(self, "counts", counts)
             if self.classes not in (None, len(counts)):
                 raise InputError(f"counts are of {len(counts)} classes, but classes={self.classes}")
+        self._require_other_counts()
         self._require_looks()
         if self.mask is not None:
             object.__setattr__(self, "mask", require_mask(self.mask, candidate.shape))
@@ -98,6 +102,23 @@ class Votes(Provenance):
         if any(start < 0 or stop <= start for start, stop in draws) or sum(b - a for a, b in draws) != n:
             raise InputError(f"draws={draws} are not n={n} draws")
         object.__setattr__(self, "draws", _union(draws, ()))
+
+    def _require_other_counts(self) -> None:
+        """The counts of all classes after fewer draws, and of the pilot, are for votes with those of all n draws."""
+        if self.counts is None and (self.earlier_counts or self.pilot_counts is not None):
+            raise InputError("earlier_counts and pilot_counts belong to counts: give these too")
+        if not self.earlier.keys() >= self.earlier_counts.keys():
+            raise InputError(f"there are earlier_counts at {sorted(self.earlier_counts)}: earlier must be so too")
+        found = {
+            m: class_counts.require_counts(each, self.candidate, self.earlier[m], n=m, chosen_by_them=False)
+            for m, each in self.earlier_counts.items()
+        }
+        object.__setattr__(self, "earlier_counts", MappingProxyType(found))
+        if self.pilot_counts is not None:
+            pilot = class_counts.require_counts(
+                self.pilot_counts, self.candidate, None, n=require_integer("n0", self.n0), chosen_by_them=True
+            )
+            object.__setattr__(self, "pilot_counts", pilot)
 
     def _require_looks(self) -> None:
         """Votes end at a look, and have counts at all looks before it."""
@@ -144,7 +165,12 @@ class Votes(Provenance):
             raise InputError(f"no counts were recorded at n={n}, only at {known}: pass prefixes=({n},) to sample")
         start = self.draws[0][0]
         shorter = {m: agree for m, agree in self.earlier.items() if m < n}
-        return replace(self, agree=self.earlier[n], n=n, draws=((start, start + n),), earlier=shorter)
+        counts = self.earlier_counts.get(n)
+        return replace(
+            self, agree=self.earlier[n], n=n, draws=((start, start + n),), earlier=shorter, counts=counts,
+            earlier_counts={m: each for m, each in self.earlier_counts.items() if m < n},
+            pilot_counts=None if counts is None else self.pilot_counts,
+        )  # fmt: skip
 
     def require_same_run(self, other: Votes) -> None:
         """Raise `InputError` unless both are of the same input, model, noise, seed, n0 and mask."""
@@ -175,7 +201,7 @@ class Votes(Provenance):
 
         The seed counts as given if it was given to either run. Counts of all classes
         add up where both have them; without a pilot both must, and the candidates
-        are chosen anew.
+        are chosen anew. Those of the pilot, which is the same one, are kept once.
         """
         self.require_same_run(other)
         if self.seed is None:
@@ -193,7 +219,9 @@ class Votes(Provenance):
                 raise InputError("votes without a pilot (n0=0) merge by the counts of all classes: use counts=True")
             candidate, agree = class_counts.most_frequent(counts)
         return replace(
-            self, candidate=candidate, agree=agree, n=n, draws=draws, earlier={}, counts=counts,
+            self, candidate=candidate, agree=agree, n=n, draws=draws, earlier={}, counts=counts, earlier_counts={},
+            pilot_counts=self.pilot_counts if _same(self.pilot_counts, other.pilot_counts) and counts is not None
+            else None,
             classes=self.classes or other.classes,
             seed_given=self.seed_given or other.seed_given, model=self.model or other.model,
             preprocessing=self.preprocessing or other.preprocessing,
@@ -206,8 +234,9 @@ class Votes(Provenance):
         arrays: dict[str, Array] = {name: archive.smallest_integers(array) for name, array in counts.items()}
         if self.mask is not None:
             arrays["mask"] = self.mask
-        if self.counts is not None:
-            arrays |= sparse.packed("counts", self.counts)
+        planes = {"counts": self.counts, "counts_of_pilot": self.pilot_counts}
+        for name, each in (planes | {f"counts_{m}": each for m, each in self.earlier_counts.items()}).items():
+            arrays |= {} if each is None else sparse.packed(name, each)
         header = {
             "n": self.n, "n0": self.n0, "noise": to_plain(self.noise), "seed": self.seed, "input_id": self.input_id,
             "input_shape": self.input_shape, "input_digest": self.input_digest, "draws": self.draws,
@@ -229,10 +258,18 @@ class Votes(Provenance):
             header = from_header(header)
             header["fingerprint"] = tuple(header["fingerprint"])
             header["draws"] = tuple((start, stop) for start, stop in header["draws"])
-            mask, shape, counts = arrays.get("mask"), arrays["candidate"].shape, None
-            if sparse.packed_planes("counts", arrays):
-                counts = class_counts.from_planes(sparse.unpacked("counts", arrays, shape), header["n"])
-            return cls(arrays["candidate"], arrays["agree"], mask=mask, earlier=earlier, counts=counts, **header)
+            mask, shape = arrays.get("mask"), arrays["candidate"].shape
+            names = {"counts": header["n"], "counts_of_pilot": header["n0"]} | {f"counts_{m}": m for m in earlier}
+            found = {
+                name: class_counts.from_planes(sparse.unpacked(name, arrays, shape), draws)
+                for name, draws in names.items()
+                if sparse.packed_planes(name, arrays)
+            }
+            return cls(
+                arrays["candidate"], arrays["agree"], mask=mask, earlier=earlier, counts=found.get("counts"),
+                pilot_counts=found.get("counts_of_pilot"),
+                earlier_counts={m: found[f"counts_{m}"] for m in earlier if f"counts_{m}" in found}, **header,
+            )  # fmt: skip
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"{path} is not a complete votes file ({error}): make it again") from None
 

@@ -103,6 +103,34 @@ def test_votes_merge_by_adding_counts(n0):
     assert np.array_equal(merged.counts, whole.counts)
 
 
+def test_counts_after_fewer_draws_are_those_of_a_shorter_run(tmp_path):
+    """Also after a kill between two of them, and from a file."""
+    settings = {**SETTINGS, "n0": 7, "batch_size": 4}
+    shorter = sc.sample(stripes, image(), **settings, n=18)
+    resuming = {**settings, "n": 40, "prefixes": (18, 30), "checkpoint": tmp_path / "run"}
+    with pytest.raises(KeyboardInterrupt):
+        sc.sample(mortal(13, KeyboardInterrupt), image(), **resuming, checkpoint_every=0)
+    longer = sc.sample(stripes, image(), **resuming)
+    longer.save(tmp_path / "votes")
+    for votes in (longer, sc.Votes.load(tmp_path / "votes")):
+        found = votes.at(18)
+        assert same(found, shorter)
+        assert np.array_equal(found.counts, shorter.counts)
+        assert np.array_equal(found.pilot_counts, shorter.pilot_counts)
+        assert votes.at(30).at(18).counts is not None
+
+
+def test_the_pilot_is_counted_too_and_once(tmp_path):
+    votes = sc.sample(stripes, image(), n=20, n0=7, **SETTINGS)
+    assert (votes.pilot_counts.sum(0) == 7).all()
+    assert np.array_equal(votes.pilot_counts.argmax(0), votes.candidate)
+    merged = votes.merge(sc.sample(stripes, image(), n=20, n0=7, first=20, **SETTINGS))
+    assert np.array_equal(merged.pilot_counts, votes.pilot_counts)
+    assert sc.sample(stripes, image(), n=20, n0=0, **SETTINGS).pilot_counts is None
+    plain = replace(votes, counts=None, pilot_counts=None)
+    assert votes.merge(replace(plain, draws=((20, 40),))).pilot_counts is None
+
+
 def test_votes_without_a_pilot_do_not_merge_without_counts():
     parts = [sc.sample(stripes, image(), noise=NOISE, n=20, n0=0, first=f, seed=0) for f in (0, 20)]
     with pytest.raises(sc.InputError, match="merge by the counts of all classes"):
@@ -165,6 +193,11 @@ def test_the_most_frequent_is_the_lowest_of_equals():
         ({"classes": 3}, "counts are of 2 classes, but classes=3"),
         ({"counts": None, "classes": 1}, "candidates must be below classes=1"),
         ({"earlier": {5: np.array([3, 3])}}, "keep no earlier counts"),
+        ({"n0": 3, "earlier_counts": {5: np.array([[3, 2], [2, 3]])}}, r"earlier_counts at \[5\]: earlier must be"),
+        ({"n0": 3, "pilot_counts": np.array([[1, 1], [2, 2]])}, "the most frequent class of the draws that chose it"),
+        ({"n0": 3, "pilot_counts": np.array([[2, 1], [2, 2]])}, "must add up to n=3"),
+        ({"pilot_counts": np.array([[2, 1], [1, 2]])}, "n0 must be"),
+        ({"n0": 3, "counts": None, "pilot_counts": np.array([[2, 1], [1, 2]])}, "belong to counts"),
     ],
 )
 def test_bad_counts_are_refused(change, message):

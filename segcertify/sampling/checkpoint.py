@@ -50,22 +50,22 @@ class State:
             return zeros
         if name not in self.arrays:
             raise InputError(f"the checkpoint has no {name!r}: delete it to start anew")
-        components = zeros.shape[1:] if name == COUNTS else zeros.shape
+        components = zeros.shape[1:] if name.startswith(COUNTS) else zeros.shape
         return torch.from_numpy(self._required(name, self.arrays[name], tuple(components))).to(zeros)
 
-    def counts(self, zeros: torch.Tensor) -> torch.Tensor:
-        """The counts of all classes, a plane for each, likewise."""
-        classes, components = sparse.packed_planes(COUNTS, self.arrays), tuple(zeros.shape[1:])
+    def counts(self, zeros: torch.Tensor, name: str = COUNTS, *, draws: int | None = None) -> torch.Tensor:
+        """The counts of all classes, a plane for each, likewise; of ``draws``, by default those done in this phase."""
+        classes, components = sparse.packed_planes(name, self.arrays), tuple(zeros.shape[1:])
         if not classes:
-            return self.goes_on(COUNTS, zeros)  # none yet, or of format versions 1 and 2
+            return self.goes_on(name, zeros)  # none yet, or of format versions 1 and 2
         counts = zeros.new_zeros((classes, *components))
-        for count, plane in zip(counts, sparse.unpacked(COUNTS, self.arrays, components), strict=True):
-            count.copy_(torch.from_numpy(self._required("agree", plane, components)))
+        for count, plane in zip(counts, sparse.unpacked(name, self.arrays, components), strict=True):
+            count.copy_(torch.from_numpy(self._required(name, plane, components, draws)))
         return counts
 
-    def _required(self, name: str, array: Array, components: tuple[int, ...]) -> Array:
+    def _required(self, name: str, array: Array, components: tuple[int, ...], draws: int | None = None) -> Array:
         """The array, if it holds labels of components, or counts of them that the draws can have given."""
-        most = LARGEST_LABEL if name == "candidate" else self.done
+        most = LARGEST_LABEL if name == "candidate" else self.done if draws is None else draws
         fits = array.dtype.kind in "iu" and array.shape[array.ndim - len(components) :] == components
         if not (fits and array.size and array.min() >= 0 and array.max() <= most):
             raise InputError(
@@ -187,7 +187,7 @@ class Checkpoint:
         }  # fmt: skip
         content = {_LABELS: self._answers[1]}
         for name, array in arrays.items():
-            if name == COUNTS:
+            if name.startswith(COUNTS):
                 content |= sparse.packed(name, (plane.cpu().numpy() for plane in array))
             else:
                 plain = array.cpu().numpy()

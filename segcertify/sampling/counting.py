@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 
+from segcertify.arrays import IntArray
 from segcertify.class_counts import from_planes
 from segcertify.errors import InputError
 from segcertify.progress import Advance, progress_bar
@@ -17,6 +19,9 @@ _BLOCK = 2**20
 
 Counts = Iterator[tuple[int, torch.Tensor]]
 """After each batch the index of the next draw, and its label maps or the counts so far."""
+Arrays = Mapping[str, torch.Tensor]
+"""What a checkpoint keeps of a run, by name."""
+PILOT = f"{COUNTS}_of_pilot"
 Stop = Callable[[int, torch.Tensor, Mapping[int, torch.Tensor]], bool]
 """Whether to end a run: from the draws done, the candidates, and the agreement at each prefix so far."""
 
@@ -79,13 +84,19 @@ def sampled(
     with saved.watching(), progress_bar(n0 + n, "sampling", show=progress) as advance:
         advance(state.done + (n0 if state.phase == "agree" else 0))
         candidate = None
+        pilot: Arrays = {}
         if state.phase == "candidate":
-            candidate = _candidates(draws, saved, state, n0, known=kept.classes, advance=advance)
+            candidate, counts = _candidates(draws, saved, state, n0, known=kept.classes, advance=advance)
+            pilot = {"candidate": candidate} | ({PILOT: counts.cpu()} if kept.counts else {})
             state = State("agree", 0, draws.batch_size, {})
         elif n0:
             candidate = state.goes_on("candidate", draws.zeros(LARGEST_LABEL))
+            zeros = draws.zeros(n0, kept.classes or 1).cpu()
+            pilot = {"candidate": candidate} | ({PILOT: state.counts(zeros, PILOT, draws=n0)} if kept.counts else {})
         if candidate is None or kept.counts:
-            votes = _counted(draws, saved, state, candidate, n=n, n0=n0, first=first, kept=kept, advance=advance)
+            votes = _counted(
+                draws, saved, state, pilot, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, advance=advance
+            )  # fmt: skip
         else:
             votes = _agreed(
                 draws, saved, state, candidate, n=n, n0=n0, first=first, prefixes=prefixes, advance=advance, stops=stops
@@ -95,13 +106,13 @@ def sampled(
 
 def _candidates(
     draws: Draws, saved: Checkpoint, state: State, n0: int, *, known: int | None, advance: Advance
-) -> torch.Tensor:
-    """The most frequent label of n0 draws."""
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The most frequent label of n0 draws, and the counts of all classes in them."""
     counts = state.counts(draws.zeros(n0, known or 1))
     batches = draws.batches("candidate", state.done, n0, advance=advance)
     for stop, counts in class_counts(batches, counts, known):  # noqa: B020
         saved.save_if_due("candidate", stop, {COUNTS: counts})
-    return most_frequent(counts)  # top index
+    return most_frequent(counts), counts  # top index
 
 
 def _agreed(
@@ -129,18 +140,40 @@ def _agreed(
 
 
 def _counted(
-    draws: Draws, saved: Checkpoint, state: State, candidate: torch.Tensor | None, *, n: int, n0: int, first: int,
-    kept: Kept, advance: Advance,
+    draws: Draws, saved: Checkpoint, state: State, pilot: Arrays, *, n: int, n0: int, first: int,
+    prefixes: Sequence[int], kept: Kept, advance: Advance,
 ) -> Votes:  # fmt: skip
-    """How often each class came up in n draws; without candidates, the most frequent ones."""
+    """How often each class came up in n draws, also after fewer; without candidates, the most frequent ones."""
+    candidate = pilot.get("candidate")
     seen = 0 if candidate is None else int(candidate.max())  # no draw may give a label that the pilot gave
-    counts = state.counts(draws.zeros(n, kept.classes or seen + 1))
-    batches = draws.batches("agree", first + state.done, first + n, advance=advance)
-    pilot = {} if candidate is None else {"candidate": candidate}
+    zeros, ends = draws.zeros(n, kept.classes or seen + 1), [first + m for m in prefixes]
+    counts = state.counts(zeros)
+    earlier = {
+        f"{COUNTS}_{m}": state.counts(zeros.cpu(), f"{COUNTS}_{m}", draws=m) for m in prefixes if m <= state.done
+    }
+    batches = draws.batches("agree", first + state.done, first + n, ends=ends, advance=advance)
     for stop, counts in class_counts(batches, counts, kept.classes):  # noqa: B020
-        saved.save_if_due("agree", stop - first, {COUNTS: counts, **pilot}, last=stop == first + n)
+        if stop in ends:
+            earlier[f"{COUNTS}_{stop - first}"] = counts.cpu().clone()
+        saved.save_if_due("agree", stop - first, {COUNTS: counts, **pilot, **earlier}, last=stop == first + n)
     labels = most_frequent(counts) if candidate is None else candidate
-    agree = counts.gather(0, labels[None].long())[0]
-    votes = draws.record(labels.cpu().numpy(), agree.cpu().numpy(), n=n, n0=n0)
-    planes = (plane.cpu().numpy() for plane in counts)
-    return replace(votes, counts=from_planes(planes, n) if kept.counts else None, classes=kept.classes)
+    votes = draws.record(labels.cpu().numpy(), _at(counts, labels), n=n, n0=n0)
+    found = {m: earlier[f"{COUNTS}_{m}"] for m in prefixes}
+    return replace(
+        votes,
+        earlier={m: _at(each, labels.cpu()) for m, each in found.items()},
+        counts=_planes(counts, n) if kept.counts else None,
+        earlier_counts={m: _planes(each, m) for m, each in found.items()},
+        pilot_counts=_planes(pilot[PILOT], n0) if PILOT in pilot else None,
+        classes=kept.classes,
+    )
+
+
+def _at(counts: torch.Tensor, labels: torch.Tensor) -> IntArray:
+    """How often each component's label came up."""
+    return np.asarray(counts.gather(0, labels[None].long())[0].cpu().numpy())
+
+
+def _planes(counts: torch.Tensor, n: int) -> IntArray:
+    """The counts of all classes, in the type that votes keep."""
+    return from_planes((plane.cpu().numpy() for plane in counts), n)

@@ -190,10 +190,8 @@ class Smooth:
         prefixes = sorted({require_integer("a prefix", m) for m in (*prefixes, *times)} - {n})
         if prefixes and prefixes[-1] > n:
             raise InputError(f"prefixes must not exceed n={n}, but got {prefixes[-1]}")
-        if prefixes and (counts or not n0):
-            raise InputError(
-                "prefixes are for votes with a pilot (n0 >= 1) and without counts=True: sample each n anew"
-            )
+        if prefixes and not n0:
+            raise InputError("prefixes are for votes with a pilot (n0 >= 1): sample each n anew")
         draws = self.draws(x, input_id, recorded=recorded_seed(checkpoint))
         draws.watch = watch
         mask = None if mask is None else require_mask(mask, draws.components)

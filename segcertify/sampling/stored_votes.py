@@ -82,9 +82,9 @@ class StoredVotes:
         if self.votes is not None:
             self._require_few(votes.candidate != self.votes.candidate, "candidates")
             self._require_few(votes.agree != self.votes.agree, "counts")
-            ours, theirs = votes.counts, self.votes.counts
-            if ours is not None and theirs is not None and not np.array_equal(ours, theirs):
-                raise _others(self._path, "the same draws give other counts of the other classes now")
+            for ours, theirs in ((votes.counts, self.votes.counts), (votes.pilot_counts, self.votes.pilot_counts)):
+                if ours is not None and theirs is not None and not np.array_equal(ours, theirs):
+                    raise _others(self._path, "the same draws give other counts of the other classes now")
         elif self._path is not None:
             votes.save(self._path)
 

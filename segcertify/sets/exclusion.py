@@ -11,7 +11,7 @@ import numpy as np
 from segcertify.arrays import BoolArray, FloatArray, IntArray
 from segcertify.certificate import ABSTAIN
 from segcertify.certification import certify_votes
-from segcertify.class_counts import most_frequent
+from segcertify.class_counts import added, most_frequent
 from segcertify.errors import InputError, require_probability
 from segcertify.sets.certificate import SetCertificate
 from segcertify.stats.binomial import p_values
@@ -28,7 +28,8 @@ def certify_sets(votes: Votes, *, tau: float, alpha: float, norm: str | None = N
     where there is one, is in its set; where a label is certified, it is that label.
 
     Half of alpha goes to the labels (Holm, as `segcertify.certify_votes`), half to
-    the exclusions. ``votes`` need the counts of all classes: ``sample(..., counts=True)``.
+    the exclusions, for which the draws of a pilot count too. ``votes`` need the
+    counts of all classes: ``sample(..., counts=True)``.
 
     >>> from segcertify.noise import Gaussian
     >>> counts = np.array([[100, 55, 40], [0, 45, 35], [0, 0, 25]])
@@ -43,9 +44,10 @@ def certify_sets(votes: Votes, *, tau: float, alpha: float, norm: str | None = N
         raise InputError("sets need the counts of all classes: sample(..., counts=True)")
     correction = label_correction(votes.N, votes.n, tau, alpha, pilot=votes.n0 > 0)
     labels = certify_votes(votes, tau=tau, alpha=alpha / 2, correction=correction, norm=norm)
-    sets, least = not_excluded(
-        votes.counts, n=votes.n, tau=tau, alpha=alpha / 2, classes=votes.classes, mask=votes.mask
-    )
+    counts, draws = votes.counts, votes.n
+    if votes.pilot_counts is not None:  # the pilot excludes too: what it chose is tested on other draws
+        counts, draws = added(counts, votes.pilot_counts, draws + votes.n0), draws + votes.n0
+    sets, least = not_excluded(counts, n=draws, tau=tau, alpha=alpha / 2, classes=votes.classes, mask=votes.mask)
     certified = np.flatnonzero(labels.labels.ravel() != ABSTAIN)
     flat = sets.reshape(len(sets), -1)
     flat[:, certified] = False
@@ -53,7 +55,7 @@ def certify_sets(votes: Votes, *, tau: float, alpha: float, norm: str | None = N
     return SetCertificate(
         sets=sets, labels=labels.labels, radius=labels.radius, norm=labels.norm, tau=tau, alpha=alpha,
         correction=correction, n=votes.n, n0=votes.n0, noise=votes.noise, N=votes.N, classes=votes.classes,
-        excludes=least <= votes.n, **votes.provenance,
+        excludes=least <= draws, **votes.provenance,
     )  # fmt: skip
 
 
