@@ -21,12 +21,20 @@ from segcertify.metrics.scores import (
     worst_case_iou,
     worst_case_shape_iou,
 )
-from segcertify.metrics.sets import SetCounts, SetScores, set_counts, set_scores, worst_case_set_iou
+from segcertify.metrics.sets import (
+    SetCounts,
+    SetScores,
+    set_counts,
+    set_scores,
+    sets_from_plain,
+    sets_to_plain,
+    worst_case_set_iou,
+)
 
 __all__ = [
     "FORMS", "Confusion", "MapMetric", "MetricCertificate", "MetricPlan", "RadiusCurve", "SetCounts", "SetScores",
     "abstention", "accuracy", "agreement", "area", "certified_accuracy_curve", "class_abstention", "class_accuracy",
-    "confusion", "dice", "from_plain", "iou", "mean_iou", "miou", "overall_accuracy", "plan_metric", "radius_counts",
-    "recall", "set_counts", "set_scores", "shape_iou", "to_plain", "volume", "worst_case_accuracy", "worst_case_iou",
-    "worst_case_set_iou", "worst_case_shape_iou",
+    "confusion", "dice", "from_plain", "iou", "mean_iou", "miou", "overall_accuracy", "plan_metric",
+    "radius_counts", "recall", "set_counts", "set_scores", "sets_from_plain", "sets_to_plain", "shape_iou",
+    "to_plain", "volume", "worst_case_accuracy", "worst_case_iou", "worst_case_set_iou", "worst_case_shape_iou",
 ]  # fmt: skip

@@ -1,11 +1,13 @@
 """Nested groups: by hand, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from segmenters import NOISE
 
 import segcertify as sc
-from segcertify.sets.groups import certify_groups
+from segcertify.sets.groups import certify_by_gap, certify_groups, chosen_levels
 
 COUNTS = np.array([[99, 50, 40, 30], [1, 50, 30, 20], [0, 0, 30, 25], [0, 0, 0, 25]])
 LEVELS = [np.arange(4), np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])]
@@ -38,3 +40,68 @@ def test_refusals():
         certify_groups(sc.Votes(np.array([0]), np.array([9]), 10, 3, NOISE), LEVELS, tau=0.75, alpha=0.01)
     with pytest.raises(sc.InputError, match="must give the group of 4 classes"):
         certify_groups(votes(), [np.arange(3)], tau=0.75, alpha=0.01)
+    with pytest.raises(sc.InputError, match="at least one level"):
+        certify_groups(votes(), [], tau=0.75, alpha=0.01)
+
+
+PILOT = np.array([[10, 5, 4, 4], [0, 5, 3, 0], [0, 0, 3, 3], [0, 0, 0, 3]])
+"""Gaps of 1, 0, 0.1 and 0.1; at level 1 the last one's most frequent group is the second."""
+
+
+def piloted(pilot=PILOT):
+    return sc.Votes(
+        pilot.argmax(0), COUNTS[pilot.argmax(0), np.arange(4)], 100, 10, NOISE, counts=COUNTS, classes=4,
+        pilot_counts=pilot,
+    )  # fmt: skip
+
+
+def test_the_pilot_alone_chooses_the_level():
+    assert chosen_levels(PILOT, (0.25, 0.0)).tolist() == [0, 2, 1, 1]
+    assert chosen_levels(PILOT, ()).tolist() == [0] * 4
+    found = certify_by_gap(piloted(), LEVELS, tau=0.75, alpha=0.01, thresholds=(0.25, 0.0))
+    assert found.level.tolist() == [0, 2, -1, -1]  # 100 of 100 in {0, 1, 2}; 70 in {0, 1}; 50 in {2, 3}
+    assert found.sets.astype(int).tolist() == [[1, 1, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1], [0, 0, 1, 1]]
+    assert found.labels.tolist() == [0, -1, -1, -1]
+    one = certify_by_gap(piloted(), LEVELS, tau=0.75, alpha=0.01, thresholds=(0.25, 0.25))
+    assert one.level.tolist() == [0, 2, 2, -1]
+
+
+def test_the_group_of_a_level_is_the_pilots_most_frequent_one():
+    """At the last component the candidate is 0, with 4 of 10 draws, but 6 are in {2, 3}, as are 95 of 100 later."""
+    counts = COUNTS.copy()
+    counts[:, 3] = [5, 0, 50, 45]
+    found = certify_by_gap(
+        replace(piloted(), counts=counts, agree=counts[PILOT.argmax(0), np.arange(4)]), LEVELS[:2], tau=0.75, alpha=0.01
+    )
+    assert found.level[3] == 1
+    assert found.sets[:, 3].tolist() == [False, False, True, True]
+
+
+def test_with_one_level_the_gap_chooses_nothing():
+    """All of alpha then goes to the candidates: the certificate of labels."""
+    for alpha in (0.1, 0.01, 1e-6):
+        alone = certify_by_gap(piloted(), LEVELS[:1], tau=0.75, alpha=alpha)
+        labels = sc.certify_votes(piloted(), tau=0.75, alpha=alpha).labels
+        assert np.array_equal(alone.labels, labels)
+
+
+def test_a_mask_and_classes_never_seen():
+    mask = np.array([True, True, False, False])
+    masked = certify_by_gap(replace(piloted(), mask=mask), LEVELS, tau=0.75, alpha=0.01)
+    assert (masked.level[2:] == -1).all()
+    assert masked.sets[:, 2:].all()
+    wide = [np.arange(5), np.array([0, 0, 2, 2, 4])]
+    for certify in (certify_groups, certify_by_gap):
+        found = certify(replace(piloted(), classes=None), wide, tau=0.75, alpha=0.01)
+        assert found.sets.shape == (5, 4)
+        assert found.sets[4].tolist() == (found.level < 0).tolist()
+
+
+def test_refusals_of_the_gap():
+    with pytest.raises(sc.InputError, match="needs the pilot's counts"):
+        certify_by_gap(votes(), LEVELS, tau=0.75, alpha=0.01)
+    with pytest.raises(sc.InputError, match="3 levels need 2 thresholds, but got 1"):
+        certify_by_gap(piloted(), LEVELS, tau=0.75, alpha=0.01, thresholds=(0.25,))
+    for wrong in ((0.0, 0.25), (2.0, 0.0), (0.1, -0.1)):
+        with pytest.raises(sc.InputError, match="must not rise with the level"):
+            certify_by_gap(piloted(), LEVELS, tau=0.75, alpha=0.01, thresholds=wrong)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import segcertify as sc
-from segcertify.sets import exclusion
+from segcertify.sets import exclusion, groups
 from segcertify.stats import pilotless
 from segcertify.stats.binomial import p_values
 from segcertify.stats.correction import procedure
@@ -84,12 +84,23 @@ def test_radius_maps_without_a_pilot_err_with_probability_alpha_at_most(rate_exc
         assert rate_exceeds(sum(wrong), RUNS, USED_UP) == too_many
 
 
-def certificate_errors(runs=600):
+def piloted(counts, pilot):
+    """Votes of which the pilot chose the candidates, both with the counts of all classes."""
+    chosen = pilot.argmax(0)
+    return sc.Votes(
+        chosen, counts[chosen, np.arange(N)], int(counts[:, 0].sum()), int(pilot[:, 0].sum()), sc.Gaussian(0.25),
+        counts=counts, classes=5, pilot_counts=pilot,
+    )  # fmt: skip
+
+
+def certificate_errors(runs=600, pilot=0, kinds=(AT_TAU, QUARTERS)):
     """Errors of whole certificates, where some components tempt to certify and others to exclude."""
-    counts, p = counted("independent", (AT_TAU, QUARTERS), runs=runs)
+    counts, p = counted("independent", kinds, runs=runs)
+    pilots = counted("independent", kinds, runs=runs, n=pilot, seed=1)[0] if pilot else [None] * runs
     errors = 0
-    for each in counts:
+    for each, first in zip(counts, pilots, strict=True):
         votes = sc.Votes(each.argmax(0), each.max(0), DRAWS, 0, sc.Gaussian(0.25), counts=each, classes=5)
+        votes = votes if first is None else piloted(each, first)
         found = sc.certify_sets(votes, tau=TAU, alpha=ALPHA)
         wrong = (found.labels >= 0) & (p[np.arange(N), np.maximum(found.labels, 0)] <= TAU)
         errors += bool((wrong | ((p.T >= 1 - TAU) & ~found.sets).any(0)).any())
@@ -100,7 +111,62 @@ def test_certificates_of_sets_err_with_probability_alpha_at_most(rate_exceeds):
     assert not rate_exceeds(certificate_errors(), 600, ALPHA)
 
 
+@pytest.mark.parametrize("kinds", [(AT_TAU, QUARTERS), (TWO,), (QUARTERS,)], ids=["both", "two", "quarters"])
+def test_certificates_with_a_pilot_that_excludes_too_err_with_probability_alpha_at_most(kinds, rate_exceeds):
+    assert not rate_exceeds(certificate_errors(pilot=11, kinds=kinds), 600, ALPHA)
+
+
+SPLIT = (0.5, 0.25, 0.125, 0.125, 0.0)
+"""The first two classes, a group, exactly at tau together."""
+LEVELS = [np.arange(5), np.array([0, 0, 2, 2, 4])]
+
+
+def group_errors(counts, pilots, p, *, thresholds=(0.6,), alpha=ALPHA):
+    """In how many runs some group that is not above tau is certified, at the level that the pilot's gap chose."""
+    errors = 0
+    for each, pilot in zip(counts, pilots, strict=True):
+        found = groups.certify_by_gap(piloted(each, pilot), LEVELS, tau=TAU, alpha=alpha, thresholds=thresholds)
+        errors += bool(((found.level >= 0) & ((p.T * found.sets).sum(0) <= TAU + 1e-12)).any())
+    return errors
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("kinds", [(TWO,), (SPLIT,), (TWO, SPLIT)], ids=["two", "split", "both"])
+def test_groups_by_the_pilots_gap_err_with_probability_alpha_at_most(structure, kinds, rate_exceeds):
+    counts, p = counted(structure, kinds)
+    pilots, _ = counted(structure, kinds, seed=1)
+    assert not rate_exceeds(group_errors(counts, pilots, p), RUNS, ALPHA)
+
+
 # --- planted defects ---
+
+
+def test_a_level_chosen_on_the_draws_that_test_it_is_found(rate_exceeds):
+    """Where a count happens to be high, single classes are tested, and Holm counts few of them: all else is certain."""
+    counts, p = counted("independent", (TWO,))
+    assert rate_exceeds(group_errors(counts, counts, p), RUNS, ALPHA)
+
+
+def test_a_test_of_n_draws_against_n_minus_n0_trials_is_found(monkeypatch, rate_exceeds):
+    """As in public code, which takes n for the total, and so for fewer draws than were counted."""
+    real = groups.label_threshold
+
+    def of_fewer_trials(histogram, *, n, **settings):
+        left = n - 10
+        fewer = np.append(histogram[:left], histogram[left:].sum())
+        return real(fewer, n=left, **settings)
+
+    counts, p = counted("independent", (TWO,))
+    pilots, _ = counted("independent", (TWO,), n=10, seed=1)
+    assert not rate_exceeds(group_errors(counts, pilots, p), RUNS, ALPHA)
+    monkeypatch.setattr(groups, "label_threshold", of_fewer_trials)
+    assert rate_exceeds(group_errors(counts, pilots, p), RUNS, ALPHA)
+
+
+def test_a_pilot_that_is_only_counted_as_trials_is_found(monkeypatch, rate_exceeds):
+    """Its draws in the number of trials, but not in the counts: every class seems to be rarer than it is."""
+    monkeypatch.setattr(exclusion, "added", lambda counts, pilot, n: counts)
+    assert rate_exceeds(certificate_errors(pilot=22, kinds=(QUARTERS,)), 600, ALPHA)
 
 
 def test_sets_at_alpha_over_n_are_found(monkeypatch, rate_exceeds):
