@@ -98,6 +98,21 @@ class Claim:
         )
         return f"{sentence} {self.remarks}".rstrip()
 
+    def sets_over(self, scenes: int) -> str:
+        """What the sets of several scenes say together, each within a radius that is called R."""
+        if not self.proven:
+            return self._sentence("", "", "R")
+        total, alone = confidence(self.alpha, scenes), f"1 - {exact(self.alpha)}"
+        together = scenes > 1 and total != "0"
+        whose = f"of all {scenes:,} scenes" if together else "of a scene"
+        sentence = (
+            f"With probability at least {total if together else alone} over the noise draws, for all tested components "
+            f"{whose} and all perturbations of {self.threat} at most R at once, the smoothed model's majority label, "
+            "where there is one, is in its set; where a label is certified, it is that label."
+        )
+        many = f" Nothing is claimed of all {scenes:,} scenes together: {scenes:,} alpha is not below 1."
+        return f"{sentence}{many if total == '0' else ''} {self.remarks}".rstrip()
+
     def _sentence(self, sure: str, certified: str, radius: str) -> str:
         return f"{self._guarantee(sure, certified, radius)} {self.remarks}".rstrip()
 

@@ -59,14 +59,13 @@ def draw(model: Segmenter, read_in: Input, certificate: Certificate, *, device: 
 
 def draw_sets(model: Segmenter, read_in: Input, certificate: SetCertificate, *, path: Path) -> list[Path]:
     """The picture of an image's sets, with the model's names and colours; none of other inputs."""
-    from segcertify.figures.image import save_figure
-    from segcertify.figures.sets import sets_figure
-
-    if read_in.x.ndim != 3 or read_in.x.shape[0] != 3 or certificate.labels.shape != read_in.x.shape[1:]:
-        return []
     names, colours = _legend(model, highest=len(certificate.sets) - 1)
-    save_figure(sets_figure(read_in.x, certificate, colours=colours, names=names), path)
-    return [path]
+    return read_in.domain.save_sets(path, read_in.x, certificate, colours=colours, names=names)
+
+
+def class_names(model: Segmenter, classes: int) -> tuple[str, ...]:
+    """The names of the model's classes, where it tells them all."""
+    return _legend(model, highest=classes - 1)[0]
 
 
 def _for_shapes(model: object) -> PartSegmenter | None:

@@ -30,7 +30,7 @@ def print_report(run: Path, printer: Printer, *, out: Path | None = None, alread
     files = write_report(loaded, out)
     tables = {
         "results": loaded.table(), "attacked": loaded.attacked_table(), "metrics": loaded.metric_table(),
-        "skipped": loaded.skipped_table(),
+        "sets": loaded.set_table(), "sets_named": loaded.named_set_table(), "skipped": loaded.skipped_table(),
     }  # fmt: skip
     for table in tables.values():
         if table is not None:

@@ -10,6 +10,7 @@ from segcertify.arrays import Array, IntArray
 from segcertify.certificate import Certificate
 from segcertify.figures.palette import Colours
 from segcertify.noise import Gaussian, Noise
+from segcertify.sets.certificate import SetCertificate
 
 Shape = tuple[int, ...]
 
@@ -58,6 +59,18 @@ class Domain:
             return []
         shown = {"prediction": prediction, "target": target, "names": names}
         return self.draw(Path(stem), x, certificate, colours=colours, **shown)
+
+    def save_sets(
+        self, path: str | os.PathLike[str], x: Array, certificate: SetCertificate, *, colours: Colours | None = None,
+        names: Sequence[str] = (),
+    ) -> list[Path]:  # fmt: skip
+        """Save the picture of the sets of an image x, and return its path; other inputs have none."""
+        if self is not IMAGE or certificate.labels.shape != self.components(x.shape):
+            return []
+        from segcertify.figures import image, sets  # matplotlib loads when something is drawn
+
+        image.save_figure(sets.sets_figure(x, certificate, colours=colours, names=names), path)
+        return [Path(path)]
 
     def __repr__(self) -> str:
         return f"Domain({self.name})"

@@ -10,6 +10,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 
 import torch
@@ -29,6 +30,7 @@ from segcertify.evaluation.scenes import (
     scenes_digest,
     skipped_record,
 )
+from segcertify.evaluation.sets import CertifiedSets, set_methods
 from segcertify.metrics.names import MetricName
 from segcertify.metrics.names import parse as parse_metric
 from segcertify.metrics.planning import probability_needed
@@ -55,8 +57,8 @@ def evaluate(
     noise: str | NoiseName | Callable[[float], Noise] = "gaussian", corrections: Sequence[str] = ("holm",),
     k: int | None = None, b: int | None = None, n0: int = 10, alpha: float = 0.001, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, name: str = "", precision: str = "fp32",
-    attack: AttackSettings | None = None, metrics: MetricSettings | None = None, save_votes: bool = False,
-    save_pictures: bool = False, skip_broken: bool = False, progress: bool | None = None,
+    attack: AttackSettings | None = None, metrics: MetricSettings | None = None, sets: bool = False,
+    save_votes: bool = False, save_pictures: bool = False, skip_broken: bool = False, progress: bool | None = None,
 ) -> Run:  # fmt: skip
     """Certify every scene of a data set under every setting. Returns the run, whose records lie in ``out``.
 
@@ -75,8 +77,10 @@ def evaluate(
     ``"fp16"`` (`segcertify.models.with_precision`). ``attack`` also attacks every scene,
     for upper bounds beside the certified lower ones. ``metrics`` also bounds metrics of
     most noisy runs, from the draws that the votes count; agreement is with the model's
-    labels of the clean input. ``save_pictures`` keeps each
-    certificate's picture in ``out/certified``; clouds also get an interactive page.
+    labels of the clean input. ``sets`` also certifies which labels each component can
+    get (`segcertify.certify_sets`), at an alpha of its own, by the counts of all classes
+    in the same draws; where the classes have a tree, beside two baselines of nested groups.
+    ``save_pictures`` keeps each certificate's picture in ``out/certified``; clouds also get an interactive page.
 
     All scenes are read once before the work. One that cannot be read is refused then, or with ``skip_broken``
     recorded as skipped, which the report says; a resumed run keeps to that.
@@ -115,6 +119,7 @@ def evaluate(
             noises={exact(sigma): identified(each) for sigma, each in noises.items()},
             preprocessing=None if data.preprocessing is None else dict(data.preprocessing),
             metrics=metrics,
+            sets=set_methods(data, wanted=sets),
         )
         model, attacked = with_precision(model, precision), None
         if attack is not None:
@@ -208,21 +213,32 @@ class _Evaluation:
                     yield record
                     if self.save_pictures:
                         self._save_pictures(scene, setting, certificate, prediction)
+                if self.configuration.sets:
+                    yield from self._sets(scene, votes, setting)
             if self.save_votes:
                 votes.save(self.folder.votes(scene.id, sigma))
 
     def _save_pictures(
         self, scene: Scene, setting: Setting, certificate: Certificate, prediction: IntArray
     ) -> None:  # fmt: skip
-        """A picture that fails is a warning: the scene's records are not lost for it."""
         stem = self.folder.pictures(scene.id, setting, certificate.correction)
-        try:
+        with _warned(scene):
             self.data.domain.save_figures(
                 stem, scene.x, certificate, prediction=prediction, target=scene.labels,
                 colours=self.data.colours / 255, names=self.data.classes,
             )  # fmt: skip
-        except Exception as error:
-            warnings.warn(f"no pictures of {scene.id!r} ({type(error).__name__}: {error})", stacklevel=2)
+
+    def _sets(self, scene: Scene, votes: Votes, setting: Setting) -> Iterator[Record]:
+        """The records of a scene's sets, and their picture."""
+        made = CertifiedSets(self.configuration.sets, self.data.classes, self.configuration.alpha)
+        for certificate, record in made.records(scene, votes.at(setting.n), setting):
+            yield record
+            if self.save_pictures and certificate is not None:
+                with _warned(scene):
+                    self.data.domain.save_sets(
+                        f"{self.folder.pictures(scene.id, setting, 'sets')}.png", scene.x, certificate,
+                        colours=self.data.colours / 255, names=self.data.classes,
+                    )  # fmt: skip
 
     def _votes(
         self, model: Segmenter, scene: Scene, sigma: float, advance: Advance, watch: MetricRecorder | None
@@ -238,7 +254,7 @@ class _Evaluation:
         return self.smoothed[kind].votes(
             scene.x, n=self.configuration.largest_n[sigma], n0=self.configuration.n0, input_id=scene.id,
             prefixes=prefixes, checkpoint=self.folder.checkpoint(scene.id, sigma), preprocessing=scene.preprocessing,
-            progress=advance, watch=watch,
+            counts=bool(self.configuration.sets), progress=advance, watch=watch,
         )  # fmt: skip
 
     def _certified(
@@ -270,6 +286,15 @@ class _Evaluation:
         for scene_id in scene_ids:
             for sigma in self.configuration.sigmas:
                 self.folder.checkpoint(scene_id, sigma).unlink(missing_ok=True)
+
+
+@contextmanager
+def _warned(scene: Scene) -> Iterator[None]:
+    """A picture that fails is a warning: the scene's records are not lost for it."""
+    try:
+        yield
+    except Exception as error:
+        warnings.warn(f"no pictures of {scene.id!r} ({type(error).__name__}: {error})", stacklevel=3)
 
 
 def _require_fit(model: Segmenter, data: DataSet) -> None:

@@ -9,12 +9,15 @@ import numpy as np
 
 from segcertify import metrics
 from segcertify.arrays import FloatArray, IntArray
+from segcertify.certificate import ABSTAIN
 from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError
 from segcertify.numerals import counted
 from segcertify.progress import progress_bar
 from segcertify.records import Kind, Record
 from segcertify.records.run_folder import text_digest
+from segcertify.sets.certificate import SetCertificate
+from segcertify.sets.groups import Groups
 from segcertify.votes import Votes
 
 
@@ -76,6 +79,13 @@ def radius_record(scene: Scene, votes: Votes, *, sigma: float) -> Record:
 def metric_record(scene: Scene, name: str, values: FloatArray, *, sigma: float) -> Record:
     """The values of a metric in all noisy runs of one sigma, in the order of the draws."""
     return _record(scene, "metric", sigma=sigma, n=len(values), metric=name, values=values.tolist())
+
+
+def sets_record(scene: Scene, found: SetCertificate | Groups, *, classes: int, **fields: Any) -> Record:
+    """The record of a scene whose components got these sets of labels."""
+    counts = metrics.set_counts(found, scene.target, scene.valid, classes=classes)
+    abstained = int(np.count_nonzero(found.labels == ABSTAIN))
+    return _record(scene, "sets", sets=metrics.sets_to_plain(counts), abstained=abstained, **fields)
 
 
 def _record(scene: Scene, kind: Kind, **fields: Any) -> Record:

@@ -32,17 +32,18 @@ Small = Counter[tuple[int, ...]]
 class SetCounts:
     """Counts over valid components. Those of classes have shape (C,), ``of_size`` (3,): sets of at most 1, 2, 3 labels.
 
-    ``right`` are certified labels that are the truth, by class; ``possible`` are components of another truth whose set
-    has the class. ``only`` have one label by exclusion alone. ``informative`` have no certified label and the truth in
-    a set of 1 .. C labels. ``small`` are the sets of 2 and 3 labels, ``small_true`` those of them with the truth.
+    ``right`` are certified labels that are the truth, by class, and ``inside`` components with the truth in their set;
+    ``possible`` are components of another truth whose set has the class. ``only`` have one label by exclusion alone.
+    ``informative`` have no certified label and the truth in a set of 1 .. C labels. ``small`` are the sets of 2 and 3
+    labels, ``small_true`` those of them with the truth.
     """
 
     valid: int
     certified: int
-    truth_in_set: int
     only: int
     of_size: IntArray
     right: IntArray
+    inside: IntArray
     truth: IntArray
     possible: IntArray
     informative: IntArray
@@ -104,10 +105,10 @@ def set_counts(certificate: SetCertificate | Groups, target: IntArray, valid: Bo
     return SetCounts(
         valid=truth.size,
         certified=int(np.count_nonzero(~free)),
-        truth_in_set=int(inside.sum()),
         only=int(np.count_nonzero(free & (sizes == 1))),
         of_size=np.array([np.count_nonzero(sizes <= size) for size in range(1, LARGEST + 1)]),
         right=np.bincount(truth[labels == truth], minlength=classes),
+        inside=np.bincount(truth[inside], minlength=classes),
         truth=np.bincount(truth, minlength=classes),
         possible=sets.sum(1) - np.bincount(truth[inside], minlength=classes),
         informative=np.bincount(sizes[free & inside], minlength=classes + 1)[1:],
@@ -149,12 +150,12 @@ def set_scores(counts: SetCounts) -> SetScores:
     """The scores of sets, together."""
     if not counts.valid:
         return SetScores(*[float("nan")] * len(fields(SetScores)))
-    shares = (counts.truth_in_set, counts.certified, *counts.of_size.tolist(), counts.only)
+    shares = (counts.inside.sum(), counts.certified, *counts.of_size.tolist(), counts.only)
     return SetScores(
         float(np.nanmean(worst_case_set_iou(counts))),
         float(counts.right.sum()) / counts.valid,
         counts.gain / counts.valid,
-        *(share / counts.valid for share in shares),
+        *(float(share) / counts.valid for share in shares),
     )
 
 
@@ -162,33 +163,37 @@ def sets_to_plain(counts: SetCounts) -> dict[str, Any]:
     """Counts of sets as plain values for JSON; ``small`` is a list of [labels, count, count with the truth]."""
     plain = {name: value for name, value in vars(counts).items() if isinstance(value, int)}
     plain |= {name: value.tolist() for name, value in vars(counts).items() if isinstance(value, np.ndarray)}
-    return plain | {"small": [[list(key), n, counts.small_true[key]] for key, n in sorted(counts.small.items())]}
+    small = [[list(key), n, counts.small_true[key]] for key, n in sorted(counts.small.items())]
+    return {"classes": len(counts.truth), **plain, "small": small}
 
 
 def sets_from_plain(values: Mapping[str, Any]) -> SetCounts:
     """The counts that `sets_to_plain` wrote down."""
 
     def integers(name: str, length: int) -> IntArray:
-        found = [require_integer(name, each, at_least=0, at_most=2**53) for each in values[name]]
+        found = [_count(name, each) for each in values[name]]
         if len(found) != length:
             raise InputError(f"{name} must hold {length} counts, but has {len(found)}")
         return np.array(found, np.int64)
 
     try:
-        C, small, small_true = len(values["truth"]), Small(), Small()
-        if not 0 < C <= limits.CLASSES:
-            raise InputError(f"{C:,} classes, but 1 to {limits.CLASSES:,} are evaluated")
+        C, small, small_true = require_integer("classes", values["classes"]), Small(), Small()
+        if C > limits.CLASSES:
+            raise InputError(f"{C:,} classes, but at most {limits.CLASSES:,} are evaluated")
         for labels, count, true in values["small"]:
             key = tuple(require_integer("a label", each, at_least=0, at_most=C - 1) for each in labels)
-            small[key] = require_integer("a count", count, at_most=2**53)
-            small_true[key] = require_integer("a count", true, at_least=0, at_most=small[key])
-        names = ("valid", "certified", "truth_in_set", "only")
+            small[key], small_true[key] = _count("a set's count", count, at_least=1), _count("a set's count", true)
+            if key != tuple(sorted(set(key))) or small_true[key] > small[key]:
+                raise InputError(f"the set {labels!r:.40} came up {count!r:.20} times, {true!r:.20} with the truth")
         return SetCounts(
-            *(require_integer(name, values[name], at_least=0, at_most=2**53) for name in names),
-            of_size=integers("of_size", LARGEST),
-            **{name: integers(name, C) for name in ("right", "truth", "possible", "informative")},
-            small=small,
-            small_true=small_true,
-        )
+            valid=_count("valid", values["valid"]), certified=_count("certified", values["certified"]),
+            only=_count("only", values["only"]), of_size=integers("of_size", LARGEST), right=integers("right", C),
+            inside=integers("inside", C), truth=integers("truth", C), possible=integers("possible", C),
+            informative=integers("informative", C), small=small, small_true=small_true,
+        )  # fmt: skip
     except (KeyError, TypeError, ValueError, InputError) as error:
         raise InputError(f"not counts of sets ({error}): evaluate the scene again") from None
+
+
+def _count(name: str, value: int, *, at_least: int = 0) -> int:
+    return require_integer(name, value, at_least=at_least, at_most=2**53)

@@ -2,9 +2,9 @@
 
 from segcertify.records.record import Kind, Record, RecordFile, grouped, read_records
 from segcertify.records.run_folder import RunFolder
-from segcertify.records.settings import AttackSettings, Configuration, MetricSettings, Setting, distinct
+from segcertify.records.settings import SETS, AttackSettings, Configuration, MetricSettings, Setting, distinct
 
 __all__ = [
-    "AttackSettings", "Configuration", "Kind", "MetricSettings", "Record", "RecordFile", "RunFolder", "Setting",
+    "SETS", "AttackSettings", "Configuration", "Kind", "MetricSettings", "Record", "RecordFile", "RunFolder", "Setting",
     "distinct", "grouped", "read_records",
 ]  # fmt: skip

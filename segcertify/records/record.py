@@ -20,7 +20,7 @@ from segcertify.storage import atomic, limits
 from segcertify.storage.plain_values import loads
 from segcertify.storage.reading import is_there, long_lines
 
-Kind = Literal["base", "attacked", "certified", "radius", "metric", "skipped"]
+Kind = Literal["base", "attacked", "certified", "radius", "metric", "sets", "skipped"]
 Key = TypeVar("Key")
 
 
@@ -33,7 +33,8 @@ class Record:
     at the worst input that was found within ``radius``; with a sigma, of the smoothed
     model, from n draws), "certified" (labels at one tau and correction),
     "radius" (how many components are right by agreement count, for curves over
-    all radii) or "metric" (the ``values`` of a ``metric`` in n noisy runs).
+    all radii), "metric" (the ``values`` of a ``metric`` in n noisy runs) or "sets" (sets
+    of labels at one tau, by a ``method``, and their counts, ``sets``).
     ``confusion`` is a plain confusion matrix over valid components, ``correct`` the
     counts of "radius". ``components`` and ``abstained`` count all components, valid
     or not, and ``N`` those tested. ``category`` is what a cloud shows, where that
@@ -57,6 +58,8 @@ class Record:
     correct: list[int] | None = None
     metric: str | None = None
     values: list[float] | None = None
+    method: str | None = None
+    sets: dict[str, Any] | None = None
     sampling_seconds: float = 0.0
     testing_seconds: float = 0.0
     input_radius: float | None = None
@@ -66,7 +69,7 @@ class Record:
     def key(self) -> tuple[Any, ...]:
         """What no two records of a run share: the scene, the kind and the setting."""
         attacked = self.radius if self.kind == "attacked" else None  # of a certificate, the radius is a result
-        return self.id, self.kind, self.sigma, self.n, self.tau, self.correction, attacked, self.metric
+        return self.id, self.kind, self.sigma, self.n, self.tau, self.correction, attacked, self.metric, self.method
 
     def digest(self, previous: str) -> str:
         """A digest of this record and, by ``previous``, that of the record before it, of all records so far."""
@@ -176,7 +179,7 @@ def _require_values(record: Record) -> None:
     """Raise `InputError` unless every field has a value of its type."""
     if record.kind not in get_args(Kind):
         raise InputError(f"its kind is {record.kind!r:.40}, not one of {', '.join(get_args(Kind))}")
-    for name in ("id", "category", "correction"):
+    for name in ("id", "category", "correction", "method"):
         value = getattr(record, name)
         if not isinstance(value, str) and (name == "id" or value is not None):
             raise InputError(f"{name} must be a text, but is {value!r:.40}")
@@ -186,15 +189,22 @@ def _require_values(record: Record) -> None:
     for name in ("sigma", "tau", "radius", "sampling_seconds", "testing_seconds"):
         if (value := getattr(record, name)) is not None and (isinstance(value, str) or require_finite(name, value) < 0):
             raise InputError(f"{name} must be a number of at least 0, but is {value!r:.40}")
-    if record.confusion is not None and not isinstance(record.confusion, dict):
-        raise InputError(f"confusion must hold values by name, but is {record.confusion!r:.40}")
+    for name in ("confusion", "sets"):
+        if not isinstance(value := getattr(record, name), dict | None):
+            raise InputError(f"{name} must hold values by name, but is {value!r:.40}")
+    _require_counts(record)
+
+
+def _require_counts(record: Record) -> None:
+    """The counts of those kinds of records that have some."""
     if record.correct is not None:
         if not isinstance(record.correct, list) or len(record.correct) != (record.n or 0) + 1:
             raise InputError(f"correct must hold n + 1 counts, but is {record.correct!r:.40}")
         if any(require_integer("a count", count, at_least=0) > _MOST for count in record.correct):
             raise InputError(f"a count of correct must be at most {_MOST}")
-    if record.kind == "radius" and record.correct is None:
-        raise InputError("it has no counts of correct components")
+    needed = {"radius": record.correct, "sets": record.sets}
+    if needed.get(record.kind, ()) is None:
+        raise InputError("it has no counts of components")
 
 
 _MOST = 2**53

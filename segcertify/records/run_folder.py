@@ -132,6 +132,7 @@ class RunFolder:
             radii = len(attack["radii"])
             count += radii + (sigmas * (1 + radii) if attack["smoothed"] else 0)
         count += sigmas * len(found["metrics"]["names"]) if found["metrics"] is not None else 0
+        count += len(found["settings"]) * len(found["sets"])
         return {"per_scene": count, "digests": version == FORMAT}
 
     def votes(self, scene_id: str, sigma: float) -> Path:
@@ -170,7 +171,7 @@ def _migrated(found: dict[str, Any]) -> dict[str, Any]:
     """
     found = {
         "noise": "gaussian", "categories": {}, "attack": None, "k": None, "noises": None, "seed_given": True,
-        "preprocessing": None, "metrics": None, **found,
+        "preprocessing": None, "metrics": None, "sets": [], **found,
     }  # fmt: skip
     found["noise"] = OLD_NOISES.get(str(found["noise"]), found["noise"])
     found.setdefault("identity", found.pop("weights", ""))

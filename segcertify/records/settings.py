@@ -11,6 +11,9 @@ from segcertify import __version__
 from segcertify.errors import InputError, require_integer, require_positive, require_probability, unknown
 from segcertify.votes import require_draws
 
+SETS = ("exclusion", "nested groups", "posterior gap")
+"""How sets of labels are certified: the first is ours, the others are baselines that need a tree of classes."""
+
 LOSSES = ("cross-entropy", "segpgd", "cospgd")
 """The names of the losses that an attack can raise: `segcertify.attacks.losses` holds them."""
 
@@ -115,7 +118,7 @@ class Configuration:
     each category have, ``scenes`` is a digest of the scenes, ``k`` that of the correction k-fwer. ``noise`` is a name
     (`segcertify.noise.names`), or says what the noise of each sigma is; ``noises`` are those that are drawn, by sigma.
     ``seed_given`` is False if the operating system drew the seed. ``preprocessing`` is what is done to every scene's
-    file before the noise (`segcertify.preprocessing`).
+    file before the noise (`segcertify.preprocessing`). ``sets`` are ways to certify sets of labels (`SETS`), if any.
     """
 
     model: str
@@ -138,6 +141,7 @@ class Configuration:
     seed_given: bool = True
     preprocessing: dict[str, Any] | None = None
     metrics: MetricSettings | None = None
+    sets: tuple[str, ...] = ()
     version: str = __version__
 
     @property

@@ -5,7 +5,7 @@ from typing import Any
 
 from segcertify.errors import LARGEST, LARGEST_SEED, InputError, require_integer, require_probability
 from segcertify.preprocessing import require_preprocessing
-from segcertify.records.settings import AttackSettings, Setting
+from segcertify.records.settings import SETS, AttackSettings, Setting
 from segcertify.stats.correction import K_FWER, PROCEDURES
 from segcertify.storage import limits
 
@@ -28,6 +28,8 @@ def require_settings(found: Mapping[str, Any]) -> None:
     for category, parts in _mapping("categories", found["categories"]).items():
         if any(require_integer("a part", part, at_least=0) >= len(classes) for part in _list(category, parts)):
             raise InputError(f"the category {category!r:.100} has parts that are no classes")
+    if (methods := _texts("sets", found["sets"])) != list(dict.fromkeys(each for each in methods if each in SETS)):
+        raise InputError(f"sets must be some of {', '.join(SETS)}, but are {methods!r:.100}")
     _require_numbers(found)
     if found["attack"] is not None:
         AttackSettings(**_mapping("attack", found["attack"]))

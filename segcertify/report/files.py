@@ -18,6 +18,9 @@ def write_report(run: Run, folder: str | os.PathLike[str]) -> list[Path]:
         "attacked": run.attacked_table(),
         "skipped": run.skipped_table(),
         "metrics": run.metric_table(),
+        "sets": run.set_table(),
+        "sets-classes": run.set_class_table(),
+        "sets-named": run.named_set_table(),
     }
     files = [file for name, table in tables.items() if table is not None for file in table.save(folder, name)]
     figures = {"radius": radius_figure(run.curves(), run.rows, title=run.title)} if run.curves() else {}

@@ -15,6 +15,7 @@ from segcertify.preprocessing import in_words
 from segcertify.records import Record, RunFolder
 from segcertify.report.attacked import AttackedRow, attacked_rows, attacked_table
 from segcertify.report.metrics import MetricCurve, metric_curves, metric_rows, metric_table
+from segcertify.report.sets import SetRow, named_set_table, set_class_table, set_rows, set_table
 from segcertify.report.summary import Curve, Row, category_table, class_table, radius_curves, results_table, summarize
 from segcertify.report.table import Table
 
@@ -36,7 +37,7 @@ class Run:
         run = cls(stored.configuration(), tuple(stored.records()))
         classes = len(run.configuration["classes"])
         for record in run.records:
-            if record.confusion is not None and record.confusion.get("classes") != classes:
+            if any(each.get("classes") != classes for each in (record.confusion, record.sets) if each is not None):
                 raise InputError(
                     f"{folder}: the records of scene {record.id!r} are not about the {classes} classes of config.json: "
                     "restore the folder from a copy, or evaluate again in another one"
@@ -135,6 +136,25 @@ class Run:
             return None
         attack = self.configuration["attack"]
         return attacked_table(self.attacked_rows, title=f"Under attack: {self.title}", attack=attack)
+
+    @cached_property
+    def set_rows(self) -> list[SetRow]:
+        """The scores of sets, by setting and method; none if no sets were asked for."""
+        return set_rows(self.records, self.claim_of)
+
+    def set_table(self) -> Table | None:
+        """The scores of all sets, apart from labels; None if no sets were asked for."""
+        return set_table(self.set_rows, title=f"Sets, majority or nothing: {self.title}") if self.set_rows else None
+
+    def set_class_table(self) -> Table | None:
+        """The sets of each class; None if no sets were asked for."""
+        title = f"Sets by class, majority or nothing: {self.title}"
+        return set_class_table(self.set_rows, self.configuration["classes"], title=title) if self.set_rows else None
+
+    def named_set_table(self) -> Table | None:
+        """The most frequent sets in words; None if there are none."""
+        title = f"Frequent sets of labels: {self.title}"
+        return named_set_table(self.set_rows, self.configuration["classes"], title=title)
 
     def metric_table(self) -> Table | None:
         """The bounds of all metrics, apart from voted labels; None if none was asked for."""

@@ -101,7 +101,7 @@ def summarize(
 def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]], claim: Claim | None = None) -> Row:
     """The scores of one setting's records."""
     if claim is not None:
-        _require_radius(group, claim)
+        require_radius(group, claim)
     pooled, ious = _pooled(group)
     b = 0 if claim is None else claim.budget
     return Row(
@@ -120,12 +120,12 @@ def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]], cla
         testing_seconds=float(np.mean([r.testing_seconds for r in group])),
         categories=by_category(group, categories, b),
         claim=claim,
-        input_radius=_smallest([record.input_radius for record in group]),
+        input_radius=smallest([record.input_radius for record in group]),
         certified_accuracy=metrics.worst_case_accuracy(pooled, b=b * len(group)),
     )
 
 
-def _smallest(radii: Sequence[float | None]) -> float | None:
+def smallest(radii: Sequence[float | None]) -> float | None:
     """The smallest radius, if all are known."""
     known = [radius for radius in radii if radius is not None]
     return min(known) if known and len(known) == len(radii) else None
@@ -144,7 +144,7 @@ def _pooled(group: Sequence[Record]) -> tuple[metrics.Confusion, FloatArray]:
     return np.asarray(pooled), np.concatenate(ious)
 
 
-def _require_radius(group: Sequence[Record], claim: Claim) -> None:
+def require_radius(group: Sequence[Record], claim: Claim) -> None:
     """Refuse records of one setting that have different radii, or a larger one than the noise proves."""
     radii = sorted({record.radius for record in group if record.radius is not None})
     noise, tau = claim.noise, group[0].tau or 0.5

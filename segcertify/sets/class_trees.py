@@ -94,7 +94,7 @@ def tree_levels(tree: Tree, classes: Sequence[str]) -> list[IntArray]:
     heights: dict[tuple[str, ...], int] = {}
     for group in groups:
         heights[group] = 1 + max((heights[inner] for inner in heights if set(inner) < set(group)), default=0)
-    levels = [np.arange(len(classes))]
+    levels: list[IntArray] = [np.arange(len(classes))]
     for height in range(1, max(heights.values(), default=0) + 1):
         level = levels[-1].copy()
         for group in (group for group in groups if heights[group] == height):

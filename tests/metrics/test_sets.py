@@ -69,7 +69,7 @@ def test_classes_never_seen():
     for excludes, inside in ((True, 0), (False, 1)):
         found = certificate([[1], [1]], [-1], excludes=excludes)
         counts = set_counts(found, np.array([3]), np.array([True]), classes=4)
-        assert counts.truth_in_set == inside
+        assert counts.inside.sum() == inside
         assert counts.of_size.tolist() == ([0, 1, 1] if excludes else [0, 0, 0])
 
 
@@ -119,8 +119,8 @@ def test_counts_survive_json():
 @pytest.mark.parametrize(
     "change",
     [
-        {"truth": []}, {"right": [1]}, {"valid": -1}, {"valid": "5"}, {"of_size": [1, 2]}, {"small": [[[0, 9], 3, 1]]},
-        {"small": [[[0, 1], 3, 4]]}, {"small": 5}, {"only": None}, {"possible": [0.5] * 5},
+        {"truth": []}, {"classes": 4}, {"right": [1]}, {"valid": -1}, {"valid": "5"}, {"of_size": [1, 2]},
+        {"small": [[[0, 9], 3, 1]]}, {"small": [[[0, 1], 3, 4]]}, {"small": 5}, {"only": None}, {"possible": [0.5] * 5},
     ],
 )  # fmt: skip
 def test_counts_that_cannot_be_are_refused(change):
