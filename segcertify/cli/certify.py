@@ -67,7 +67,7 @@ def certify(
     import torch
 
     from segcertify.cli.certificates import VOTES, Claimed, draws_kept, stored_once
-    from segcertify.cli.inputs import draw, input_id, read
+    from segcertify.cli.inputs import class_names, draw, input_id, read
     from segcertify.cli.metric_certificates import print_metrics
     from segcertify.cli.set_certificates import sets_beside, sets_facts, sets_values
     from segcertify.models import sigma_note, size_note
@@ -119,8 +119,9 @@ def certify(
     printer.certificate(certificate)
     if sets:
         printer.say(f"Sets, a claim of their own: {of_sets.claim}")
-        printer.facts(sets_facts(of_sets))
-        files, values = [*files, *set_files], values | {"sets": sets_values(of_sets)}
+        names = class_names(segmenter, len(of_sets.sets))
+        printer.facts(sets_facts(of_sets, names))
+        files, values = [*files, *set_files], values | {"sets": sets_values(of_sets, names)}
     printer.files(files)
     printer.result(**values, files=files)
 

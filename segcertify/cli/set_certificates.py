@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,10 @@ import numpy as np
 from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, noted, radius_facts
 from segcertify.errors import InputError
+from segcertify.metrics.sets import small_sets
 from segcertify.numerals import exact, percent
 from segcertify.sets.certificate import SetCertificate
+from segcertify.sets.class_trees import name_of_set, sets_in_words
 
 if TYPE_CHECKING:
     from segcertify.data import Input
@@ -39,28 +42,33 @@ def sets_beside(
     return made, [file, *pictures]
 
 
-def sets_facts(found: SetCertificate) -> dict[str, str]:
-    """What a certificate of sets proves, for `Printer.facts`: labels and sizes together."""
+def sets_facts(found: SetCertificate, names: Sequence[str] = ()) -> dict[str, str]:
+    """What a certificate of sets proves, for `Printer.facts`: labels, sizes, and frequent sets by their names."""
     sizes, N = found.sizes, found.labels.size
 
     def at_most(size: int) -> str:
         return percent(int((sizes <= size).sum()) / N)
 
+    frequent = small_sets(found.sets[:, found.abstained])
     small = f"{at_most(1)}, {at_most(2)}, {at_most(3)} ({int(found.only.sum()):,} of 1 by exclusion alone)"
     return {
         **radius_facts(found),
         "certified label": f"{found.certified:,} of {found.N:,}",
         "at most 1, 2, 3 labels": small if found.excludes else "nothing is excluded",
+        **({"frequent sets": sets_in_words(frequent, N, names)} if found.excludes and frequent else {}),
         "tau, n0, n": f"{exact(found.tau)}, {found.n0:,}, {found.n:,}",
         "alpha, correction": f"{exact(found.alpha)}, {found.correction} for labels at alpha / 2",
     }
 
 
-def sets_values(found: SetCertificate) -> dict[str, Any]:
-    """A certificate of sets without its arrays, for JSON."""
-    names = (
+def sets_values(found: SetCertificate, names: Sequence[str] = ()) -> dict[str, Any]:
+    """A certificate of sets without its arrays, for JSON; frequent sets by their names, with their counts."""
+    fields = (
         "claim", "radius", "input_radius", "units", "norm", "tau", "alpha", "correction", "n0", "n", "N", "classes",
         "excludes", "certified",
     )  # fmt: skip
     sizes = {f"at_most_{size}": int((found.sizes <= size).sum()) for size in (1, 2, 3)}
-    return {name: getattr(found, name) for name in names} | sizes | {"only": int(found.only.sum())}
+    frequent = small_sets(found.sets[:, found.abstained]).most_common(20) if found.excludes else []
+    named = {name_of_set(labels, names): count for labels, count in frequent}
+    values = {name: getattr(found, name) for name in fields}
+    return values | sizes | {"only": int(found.only.sum()), "frequent_sets": named}

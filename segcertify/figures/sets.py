@@ -4,14 +4,20 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from segcertify.arrays import Array, BoolArray
 from segcertify.certificate import ABSTAIN
 from segcertify.figures.image import add_upper_legend, as_rgb, class_colours, panel_figure, swatches
 from segcertify.figures.palette import Colours, colour
-from segcertify.figures.texts import wrapped
+from segcertify.figures.texts import Entry, wrapped
+from segcertify.metrics.sets import small_sets
 from segcertify.numerals import percent
 from segcertify.sets.certificate import SetCertificate
+from segcertify.sets.class_trees import sets_in_words
+
+PAIRS = 4
+"""How many sets of two labels the legend names."""
 
 STRIPE = 4
 """The width of a stripe, in pixels."""
@@ -53,10 +59,24 @@ def sets_figure(
     }
     height, width = certificate.labels.shape
     figure = panel_figure(panels, rows=1, height=4 * height / width + 1.7, fontsize=10)
-    add_upper_legend(figure, swatches(table, names, [np.flatnonzero(present)]))
+    add_upper_legend(figure, swatches(table, names, [np.flatnonzero(present)]) + _pairs(certificate, table, names))
     stripes = "Stripes of a colour and white: this label or no majority."
     figure.supxlabel(wrapped(f"{certificate.claim} {stripes}", 150), fontsize=9)
     return figure
+
+
+def _pairs(certificate: SetCertificate, table: Colours, names: Sequence[str]) -> list[Entry]:
+    """A striped patch for each of the most frequent sets of two labels: its name, such as flat, and its share."""
+    found = small_sets(certificate.sets[:, certificate.abstained] & certificate.excludes)
+    pairs = {labels: count for labels, count in found.items() if max(labels) < len(names) and len(labels) == 2}
+    frequent = sorted(pairs, key=lambda labels: (-pairs[labels], labels))[:PAIRS]
+    return [
+        (
+            sets_in_words({labels: pairs[labels]}, certificate.labels.size, names),
+            Patch(facecolor=tuple(table[labels[0]]), edgecolor=tuple(table[labels[1]]), hatch="//////", linewidth=0),
+        )
+        for labels in frequent
+    ]
 
 
 def _present(certificate: SetCertificate) -> BoolArray:

@@ -51,8 +51,13 @@ def test_a_figure_states_the_claim(tmp_path):
 def test_names_are_drawn_as_they_are():
     figure = sets_figure(np.zeros((3, 16, 16)), quadrants(), names=("_hidden", "$x$", "car"))
     legend = figure.legends[0].get_texts()
-    assert [text.get_text() for text in legend] == ["_hidden", "$x$"]
+    assert [text.get_text() for text in legend] == ["_hidden", "$x$", "_hidden or $x$ 25.0%"]
     assert not any(text.get_parse_math() for text in legend)
+
+
+def test_a_set_of_two_labels_has_its_groups_name():
+    figure = sets_figure(np.zeros((3, 16, 16)), quadrants(), names=("cat", "dog", "background"))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["cat", "dog", "animal 25.0%"]
 
 
 def test_a_legend_of_long_names_fits_into_the_figure():
