@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from segcertify.sampling.smooth import sample as sample
     from segcertify.sets.certificate import SetCertificate as SetCertificate
     from segcertify.sets.exclusion import certify_sets as certify_sets
+    from segcertify.sets.planning import plan_sets as plan_sets
     from segcertify.stats.planning import plan as plan
     from segcertify.votes import Votes as Votes
 
@@ -66,6 +67,7 @@ _HOME = {
     "errors": ("InputError",),
     "sets.exclusion": ("certify_sets",),
     "sets.certificate": ("SetCertificate",),
+    "sets.planning": ("plan_sets",),
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
 _MODULES = {name: name for name in ("attacks", "audit", "data", "metrics", "models", "training")} | {

@@ -89,14 +89,12 @@ class Claim:
             return f"No label is excluded: the {components:,} sets claim nothing. " + self._sentence(
                 f"1 - {exact(self.alpha)}", f"the {certified:,} certified components", radius_text(radius)
             )
-        threat = f"perturbations of {_what(self.perturbed)}{self.threat} at most {radius_text(radius)}"
-        sentence = (
-            f"With probability at least 1 - {exact(self.alpha)} over the noise draws, for all {components:,} tested "
-            f"components and all {threat} at once, the smoothed model's majority label, where there is one, is in its "
-            f"set; where a label is certified ({certified:,} components), it is that label. A set of one label that is "
-            "not certified means: this label or no majority."
-        )
-        return f"{sentence} {self.remarks}".rstrip()
+        sentence = self._in_sets(
+            f"1 - {exact(self.alpha)}", f"{components:,} tested components", radius_text(radius),
+            f" ({certified:,} components)",
+        )  # fmt: skip
+        only = "A set of one label that is not certified means: this label or no majority."
+        return f"{sentence} {only} {self.remarks}".rstrip()
 
     def sets_over(self, scenes: int) -> str:
         """What the sets of several scenes say together, each within a radius that is called R."""
@@ -104,14 +102,19 @@ class Claim:
             return self._sentence("", "", "R")
         total, alone = confidence(self.alpha, scenes), f"1 - {exact(self.alpha)}"
         together = scenes > 1 and total != "0"
-        whose = f"of all {scenes:,} scenes" if together else "of a scene"
-        sentence = (
-            f"With probability at least {total if together else alone} over the noise draws, for all tested components "
-            f"{whose} and all perturbations of {self.threat} at most R at once, the smoothed model's majority label, "
-            "where there is one, is in its set; where a label is certified, it is that label."
-        )
+        whose = f"tested components of {f'all {scenes:,} scenes' if together else 'a scene'}"
+        sentence = self._in_sets(total if together else alone, whose, "R", "")
         many = f" Nothing is claimed of all {scenes:,} scenes together: {scenes:,} alpha is not below 1."
         return f"{sentence}{many if total == '0' else ''} {self.remarks}".rstrip()
+
+    def _in_sets(self, sure: str, components: str, radius: str, certified: str) -> str:
+        """The one place where the guarantee of sets is put into words."""
+        threat = f"perturbations of {_what(self.perturbed)}{self.threat} at most {radius}"
+        return (
+            f"With probability at least {sure} over the noise draws, for all {components} and all {threat} at once, "
+            "the smoothed model's majority label, where there is one, is in its set; where a label is certified"
+            f"{certified}, it is that label."
+        )
 
     def _sentence(self, sure: str, certified: str, radius: str) -> str:
         return f"{self._guarantee(sure, certified, radius)} {self.remarks}".rstrip()

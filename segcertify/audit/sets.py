@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from segcertify.arrays import BoolArray
-from segcertify.audit.certificates import _perturbed, _require_about
+from segcertify.audit.certificates import Perturbed, _perturbed, _require_about
 from segcertify.class_counts import most_frequent
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.numerals import exact
@@ -34,6 +35,11 @@ class SetFinding:
     seed: int | None
 
     @property
+    def tests(self) -> int:
+        """How many were made: components times inputs."""
+        return self.certificate.N * self.inputs
+
+    @property
     def refuted(self) -> bool:
         """Whether any set is left."""
         return bool(self.violated.any())
@@ -56,9 +62,11 @@ class SetFinding:
 def audit_sets(
     model: Segmenter, x: Input, certificate: SetCertificate, *, n: int = 1000, directions: int = 3, level: float = 1e-6,
     seed: int | None = None, batch_size: int | None = None, device: str | torch.device | None = None,
-    preprocessing: Preprocessing | None = None, progress: bool | None = None,
+    preprocessing: Preprocessing | None = None, also: Sequence[Perturbed] = (), progress: bool | None = None,
 ) -> SetFinding:  # fmt: skip
     """Look for a majority label outside its set, by n fresh draws at x and at ``directions`` inputs on the ball's rim.
+
+    ``also`` are further inputs within the radius, such as those that an audit of the certified labels found by attacks.
 
     A label outside that came up k times is a violation if no label with probability 1/2 at most reaches k by chance:
     2 P(Bin(n, 1/2) >= k), at an equal share of ``level`` for every component and input (`segcertify.stats.pilotless`).
@@ -67,7 +75,7 @@ def audit_sets(
     n, level = require_integer("n", n), require_probability("level", level)
     seed, labels = seed_of_run(seed).value, certificate.as_labels()
     directions = require_integer("directions", directions, at_least=0) if certificate.radius > 0 else 0
-    inputs, violated = 1 + directions, np.zeros(certificate.labels.shape, bool)
+    inputs, violated = 1 + directions + len(also), np.zeros(certificate.labels.shape, bool)
     if not certificate.excludes:
         return SetFinding(certificate, violated, 0, n, level, seed)
     enough = pilotless_p_values(n, 0.5) <= level / (inputs * certificate.N)
@@ -80,7 +88,7 @@ def audit_sets(
         smooth, given.x, labels, agree=violated.astype(int), draws=1, steps=0, restarts=1, weakest=0,
         directions=directions, seed=seed,
     )  # fmt: skip
-    for name, at in [("x itself", given.x), *moved]:
+    for name, at in [("x itself", given.x), *moved, *((f"also, {each.name}", each.x.to(given.x)) for each in also)]:
         counts = smooth.counts(at, n=n, input_id=f"audit, {name}, {certificate.input_id}", progress=progress)
         top, count = most_frequent(counts)
         known = np.take_along_axis(certificate.sets, np.minimum(top, len(certificate.sets) - 1)[None].astype(int), 0)[0]

@@ -12,6 +12,7 @@ import typer
 from segcertify.certificate import Certificate
 from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer
+from segcertify.cli.set_audits import audit_of_sets, is_sets
 from segcertify.errors import InputError
 from segcertify.noise import EXAMPLES, Noise
 from segcertify.numerals import percent
@@ -72,6 +73,13 @@ def audit(
     from segcertify.sampling.seeds import seed_of_run
 
     printer = Printer(json, quiet)
+    if claim is not None and not sampler and is_sets(claim):
+        audit_of_sets(
+            printer, claim, model, input, short_side=short_side, full_size=full_size, device=device, seed=seed,
+            precision=precision, trust_code=trust_code, batch_size=batch_size, n=n, level=level, copies=copies,
+            steps=steps, restarts=restarts,
+        )  # fmt: skip
+        return
     run = claim if claim is not None and is_folder(claim) else None
     certificate = Certificate.load(claim) if claim is not None and run is None else None
     device, seed = opt.chosen_device(device), seed_of_run(seed).value

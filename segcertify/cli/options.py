@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CLAIM, METRIC, INPUT, ATTACK, MACHINE, OUTPUT = "Claim", "Metric", "Input", "Attack", "Machine", "Output"
+SETS = "Sets"
 """The groups of options that `--help` shows after the main ones."""
 
 

@@ -8,6 +8,7 @@ import typer
 from segcertify.cli import options as opt
 from segcertify.cli.options import Alpha, Correction, Draws, ErrorBudget, ErrorCount, Json, Noise, Quiet, Tau
 from segcertify.cli.printing import Printer
+from segcertify.cli.set_certificates import plan_of_sets
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import scale_for
 from segcertify.noise.names import NoiseName, parse
@@ -27,6 +28,14 @@ def plan(
     two_sided: Annotated[
         bool, typer.Option("--two-sided", help="A metric that is bounded on both sides.", rich_help_panel=opt.METRIC)
     ] = False,
+    sets: Annotated[bool, typer.Option("--sets", help="For sets of labels.", rich_help_panel=opt.SETS)] = False,
+    classes: Annotated[
+        int | None,
+        typer.Option(help="With --sets: how many classes the model has, if known.", rich_help_panel=opt.SETS),
+    ] = None,
+    n0: Annotated[
+        int, typer.Option(help="With --sets: draws of a pilot, which exclude too; 0: none.", rich_help_panel=opt.SETS)
+    ] = 10,
     noise: Noise[str] = "gaussian",
     alpha: Alpha = 0.001,
     correction: Correction[str] = "holm",
@@ -37,7 +46,7 @@ def plan(
 ) -> None:
     """How many draws are needed, how many of them may disagree, and which sigma a radius takes. Draws nothing.
 
-    For labels give -N, for a metric --share and --sigma.
+    For labels give -N, for sets -N and --sets, for a metric --share and --sigma.
     """
     from segcertify.stats.planning import plan
 
@@ -53,6 +62,9 @@ def plan(
         raise InputError("plan needs the number of components, such as -N 2048; for a metric, --share 0.5 --sigma 0.25")
     if sigma is not None or two_sided:
         raise InputError("--sigma and --two-sided are for a metric: add --share 0.5")
+    if sets:
+        plan_of_sets(printer, components, tau, alpha=alpha, classes=classes, n=n, n0=n0)
+        return
     found = plan(components, tau, alpha=alpha, correction=correction, k=k, b=b, n=n, p=p)
     tolerates = "certifies nothing" if found.tolerates is None else f"{found.tolerates:,}"
     facts = {

@@ -38,7 +38,7 @@ class CertifiedSets:
             found = certificate if method == SETS[0] else self._groups(method, votes, levels, tau=setting.tau)
             record = sets_record(
                 scene, found, classes=len(self.classes), **asdict(setting), method=method, N=certificate.N,
-                radius=certificate.radius, input_radius=certificate.as_labels().file_radius,
+                radius=certificate.radius, input_radius=certificate.file_radius,
             )  # fmt: skip
             yield (certificate if method == SETS[0] else None), record
 
