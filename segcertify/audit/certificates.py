@@ -5,9 +5,11 @@ draws reject "its probability is at least 1/2". Every component at every perturb
 correction keeps the chance of any false violation, over all of them, below ``level``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -29,6 +31,9 @@ from segcertify.sampling.streams import DrawStream
 from segcertify.stats.binomial import p_values
 from segcertify.storage.same_run import difference
 from segcertify.votes import model_difference
+
+if TYPE_CHECKING:
+    from segcertify.audit.sets import SetFinding
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +63,19 @@ class Finding:
     """Of the attacks and of the fresh draws: given, or drawn by the operating system."""
 
     @property
+    def subject(self) -> str:
+        """What was tested, in words."""
+        return "certified components"
+
+    @property
+    def subjects(self) -> int:
+        """How many certified components were tested."""
+        return self.certificate.certified
+
+    @property
     def tests(self) -> int:
         """How many were made: certified components times perturbed inputs."""
-        return self.certificate.certified * len(self.perturbed)
+        return self.subjects * len(self.perturbed)
 
     @property
     def violated(self) -> BoolArray:
@@ -205,7 +220,7 @@ class Audit:
     The certificates must come from draws of their own, as those of different input ids do.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding | SetFinding, ...]
 
     def __post_init__(self) -> None:
         if not self.findings:
@@ -231,9 +246,9 @@ class Audit:
     def verdict(self) -> str:
         """In a few sentences."""
         inputs = len(self.findings)
-        certified = sum(finding.certificate.certified for finding in self.findings)
+        subjects = sum(finding.subjects for finding in self.findings)
         tests = sum(finding.tests for finding in self.findings)
-        tested = f"{certified:,} certified components in {inputs} inputs, {tests:,} tests with fresh draws. "
+        tested = f"{subjects:,} {self.findings[0].subject} in {inputs} inputs, {tests:,} tests with fresh draws. "
         if not self.refuted:
             return f"{tested}0 of {inputs} inputs have a violation: consistent with the claims."
         return (

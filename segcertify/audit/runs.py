@@ -1,11 +1,12 @@
 """Audits of an evaluation: the certificates of one of its settings, made again from the votes that it kept."""
 
 import os
-from typing import Unpack
+from typing import Unpack, cast
 
 import torch
 
-from segcertify.audit.certificates import Audit, Options, audit_certificate
+from segcertify.audit.certificates import Audit, Finding, Options, audit_certificate
+from segcertify.audit.sets import SetFinding, SetOptions, audit_sets
 from segcertify.certification import certify_votes
 from segcertify.data import DataSet
 from segcertify.errors import InputError
@@ -15,18 +16,20 @@ from segcertify.sampling.draws import input_digest
 from segcertify.sampling.identity import same_identity
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, for_category
+from segcertify.sets.exclusion import certify_sets
 from segcertify.stats.correction import K_FWER
 from segcertify.votes import Votes
 
 
 def audit_run(
     model: Segmenter, data: DataSet, run: str | os.PathLike[str], *, setting: Setting | None = None,
-    correction: str | None = None, seed: int | None = None, **options: Unpack[Options],
+    correction: str | None = None, sets: bool = False, seed: int | None = None, **options: Unpack[Options],
 ) -> Audit:  # fmt: skip
     """Audit the certificates of an evaluation that kept its votes (``save_votes``), for every scene of ``data``.
 
     ``setting`` and ``correction`` are the run's first by default; each is a claim of
-    its own. ``data`` may be a part of the run's. A network with other weights, and
+    its own. With ``sets`` the sets of a run that has them are audited instead of its labels
+    (`segcertify.audit.sets.audit_sets`). ``data`` may be a part of the run's. A network with other weights, and
     scenes with other inputs, are refused. The options are those of `audit_certificate`.
     """
     configuration = RunFolder(run).configuration()
@@ -49,12 +52,22 @@ def audit_run(
             f"{run} has no votes of {len(missing)} of {len(data)} scenes ({', '.join(missing[:3])}) at sigma="
             f"{setting.sigma:g}: choose the scenes as the run did (--every, --limit), or evaluate again with --votes"
         )
+    if sets and not configuration["sets"]:
+        raise InputError(f"{run} has no sets: evaluate again with --sets and --votes, or audit its labels")
     model = with_precision(model, configuration["precision"])
-    seed, findings = seed_of_run(seed).value, []
+    seed = seed_of_run(seed).value
+    findings: list[Finding | SetFinding] = []
     for scene in data:
         votes = Votes.load(files[scene.id])
         if (votes.input_digest, votes.input_shape) != (input_digest(torch.from_numpy(scene.x)), scene.x.shape):
             raise InputError(f"scene {scene.id!r} is not the input that {run} certified: give the same data")
+        own = for_category(model, scene.category)
+        if sets:
+            found = certify_sets(votes.at(setting.n), tau=setting.tau, alpha=configuration["alpha"])
+            findings.append(
+                audit_sets(own, scene.x, found, preprocessing=scene.preprocessing, seed=seed, **_for_sets(options))
+            )
+            continue
         certificate = certify_votes(
             votes.at(setting.n),
             tau=setting.tau,
@@ -62,7 +75,12 @@ def audit_run(
             correction=correction,
             k=configuration["k"] if correction == K_FWER else None,
         )
-        own = for_category(model, scene.category)
         finding = audit_certificate(own, scene.x, certificate, preprocessing=scene.preprocessing, seed=seed, **options)
         findings.append(finding)
     return Audit(tuple(findings))
+
+
+def _for_sets(options: Options) -> SetOptions:
+    """Those options that an audit of sets has: it makes no attacks of its own."""
+    names = ("n", "directions", "level", "batch_size", "device", "progress")
+    return cast(SetOptions, {name: options[name] for name in names if name in options})  # type: ignore[literal-required]

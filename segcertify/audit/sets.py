@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -35,9 +36,19 @@ class SetFinding:
     seed: int | None
 
     @property
+    def subject(self) -> str:
+        """What was tested, in words."""
+        return "sets"
+
+    @property
+    def subjects(self) -> int:
+        """How many sets were tested."""
+        return self.certificate.N if self.certificate.excludes else 0
+
+    @property
     def tests(self) -> int:
         """How many were made: components times inputs."""
-        return self.certificate.N * self.inputs
+        return self.subjects * self.inputs
 
     @property
     def refuted(self) -> bool:
@@ -57,6 +68,17 @@ class SetFinding:
             f"certificate is refuted. A true claim is refuted with probability at most {exact(self.level)}; a claim "
             f"may be false with probability {exact(self.certificate.alpha)}."
         )
+
+
+class SetOptions(TypedDict, total=False):
+    """How hard an audit of sets tries: see `audit_sets`."""
+
+    n: int
+    directions: int
+    level: float
+    batch_size: int | None
+    device: str | torch.device | None
+    progress: bool | None
 
 
 def audit_sets(

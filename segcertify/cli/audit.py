@@ -47,6 +47,7 @@ def audit(
     level: Annotated[float, typer.Option(help="The chance that the audit refutes a true certificate.")] = 1e-6,
     seed: opt.Seed[int | None] = None,
     correction: opt.Correction[str | None] = None,
+    sets: Annotated[bool, typer.Option("--sets", help="Of an evaluation: audit its sets, not its labels.")] = False,
     short_side: opt.ShortSide = None,
     full_size: opt.FullSize = False,
     every: opt.Every[int] = 1,
@@ -116,6 +117,7 @@ def audit(
             run,
             setting=None if setting is None else opt.claim_of(setting),
             correction=correction,
+            sets=sets,
             seed=seed,
             **options,
         )

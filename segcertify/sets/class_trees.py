@@ -117,5 +117,5 @@ def sets_in_words(found: Mapping[tuple[int, ...], int], total: int, names: Seque
 def name_of_set(labels: Sequence[int], names: Sequence[str]) -> str:
     """A set of labels by the names of all classes, or by numbers where it has classes without a name."""
     if max(labels) >= len(names):
-        return " or ".join(map(str, labels))
+        return f"labels {' or '.join(map(str, labels))}"
     return set_name([names[label] for label in labels], tree_of(names), classes=names)

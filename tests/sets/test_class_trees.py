@@ -60,7 +60,7 @@ def test_sets_in_words():
     road, pavement, sky = (names.index(each) for each in ("road", "pavement", "sky"))
     pair = tuple(sorted((road, pavement)))
     assert name_of_set(pair, names) == "flat"
-    assert name_of_set((1, 99), names) == "1 or 99"
+    assert name_of_set((1, 99), names) == "labels 1 or 99"
     words = sets_in_words({pair: 5, tuple(sorted((sky, road))): 15}, 100, names)
     assert words == "sky or road 15.0%, flat 5.0%"
     assert sets_in_words({pair: 5, (0, 1): 1}, 100, names, most=1) == "flat 5.0%"
