@@ -98,6 +98,8 @@ def evaluate(
     if (first := _first(scenes)) is not None:
         for claim, each in product(claims, chosen):
             printer.note(_idle_note(claim, each, alpha=alpha, N=first.target.size))
+        for claim in claims if sets else ():
+            printer.note(_idle_sets_note(claim, alpha=alpha, n0=n0, N=first.target.size))
         printer.note(size_note(segmenter, first.x.shape))
     printer.note(sigma_note(segmenter, *(claim.sigma for claim in claims)))
     before = _finished(out)
@@ -168,3 +170,13 @@ def _idle_note(claim: Setting, correction: Procedure, *, alpha: float, N: int) -
     except InputError as error:
         return f"all will abstain: {error}"
     return None
+
+
+def _idle_sets_note(claim: Setting, *, alpha: float, n0: int, N: int) -> str | None:
+    """A note before the work, if a claim has too few draws to exclude a label from any set."""
+    from segcertify.sets.planning import plan_sets
+
+    planned = plan_sets(N, claim.tau, alpha=alpha, n=claim.n, n0=n0)
+    if planned.excludes_up_to is not None:
+        return None
+    return f"no label will be excluded from a set at n={claim.n}, tau={claim.tau:g}: use n >= {planned.n_min}"

@@ -89,3 +89,22 @@ def test_another_network_is_refused(data, tmp_path):
         network.bias[0] += 1e-3
     with pytest.raises(sc.InputError, match=r"the model is not the one that .*network certified \(Conv2d\)"):
         audit_run(network, data, tmp_path / "network", correction="holm", seed=0)
+
+
+def test_the_sets_of_a_run(tmp_path, data):
+    sc.evaluate(bright, data, out=tmp_path / "sets", settings=SETTINGS, save_votes=True, seed=0, sets=True)
+    for setting in SETTINGS:
+        audit = audit_run(bright, data, tmp_path / "sets", setting=setting, sets=True, n=300, seed=0)
+        assert (len(audit.findings), audit.refuted) == (3, 0)
+        assert audit.verdict.startswith("384 sets in 3 inputs, 1,536 tests with fresh draws")
+    path = sorted((tmp_path / "sets" / "votes").iterdir())[0]
+    votes = sc.Votes.load(path)
+    turned = votes.counts[[1, 0, 2]]  # what was dark counts as light
+    agree = np.take_along_axis(turned, votes.candidate[None].astype(int), 0)[0]
+    wrong = replace(votes, counts=turned, agree=agree, earlier={}, earlier_counts={}, pilot_counts=None)
+    wrong.save(path)
+    audit = audit_run(bright, data, tmp_path / "sets", sets=True, n=300, seed=0)
+    assert audit.refuted == 1
+    sc.evaluate(bright, data, out=tmp_path / "run", settings=SETTINGS, save_votes=True, seed=0)
+    with pytest.raises(sc.InputError, match="has no sets: evaluate again with --sets"):
+        audit_run(bright, data, tmp_path / "run", sets=True, n=300, seed=0)

@@ -8,6 +8,7 @@ import torch
 from segmenters import NOISE
 
 import segcertify as sc
+from segcertify.audit import Perturbed
 from segcertify.audit.sets import audit_sets
 
 X = torch.linspace(-1, 2, 40)
@@ -45,3 +46,13 @@ def test_another_input_or_too_few_draws_are_refused():
         audit_sets(three, X + 1, certified(), n=300, seed=1)
     with pytest.raises(sc.InputError, match="n=5 draws can refute nothing"):
         audit_sets(three, X, certified(), n=5, seed=1)
+
+
+def test_further_inputs_are_tested_too():
+    """At an input that is no perturbation within the radius, true sets are left: it was looked at."""
+    found, far = certified(), X + 0.6
+    given = Perturbed("far", far, np.zeros(40, int), np.zeros(40, bool))
+    finding = audit_sets(three, X, found, n=300, seed=1, also=[given])
+    assert finding.refuted
+    assert (finding.inputs, finding.tests) == (5, 200)
+    assert (finding.subject, finding.subjects) == ("sets", 40)

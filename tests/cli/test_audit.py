@@ -1,9 +1,11 @@
 """`segcertify audit`: exit code 1 for what is refuted."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import trees
 from PIL import Image
 
 import segcertify as sc
@@ -51,6 +53,32 @@ def test_a_true_certificate_and_an_edited_one(photo, segcertify):
     assert found["refuted"] is True
     assert "The certificate is refuted" in found["verdict"]
     assert sum(each["violations"] for each in found["perturbed"]) > 0
+
+
+def test_true_sets_and_edited_ones(photo, segcertify):
+    """At a component in the dark, where the label is certain, a set without it is found."""
+    about = ["--input", "photo.png", *BRIGHT]
+    segcertify("certify", "photo.png", *BRIGHT, "--sigma", 0.25, "--n", 300, "--sets", "--out", "sets")
+    effort = ["--n", 300, "--steps", 3]
+    found = segcertify("audit", "sets/sets.safetensors", *about, *effort, "--json").json
+    assert (found["refuted"], found["labels"]["refuted"]) == (False, False)
+    assert found["verdict"].startswith("No violation: 128 sets at 9 inputs")
+    true = sc.SetCertificate.load("sets/sets.safetensors")
+    sets, labels = true.sets.copy(), true.labels.copy()
+    sets[:, 0, 0], labels[0, 0] = ~sets[:, 0, 0], -1
+    replace(true, sets=sets, labels=labels).save("edited.safetensors")
+    shown = segcertify("audit", "edited.safetensors", *about, *effort, code=1)
+    assert "1 components have a majority label outside their set" in shown.text
+    assert "give the --model and the --input" in segcertify("audit", "edited.safetensors", code=2).err
+    assert "no sets" in _labels_alone(segcertify)
+
+
+def _labels_alone(segcertify):
+    """What an audit of the sets of a run says that has none."""
+    trees.pets(Path("pets"), count=1)
+    data = ["--model", "python:bright_model:grey", "--data", "pets:pets"]
+    segcertify("evaluate", *data, "--sigma", 0.25, "--n", 60, "--tau", 0.75, "--votes", "--out", "run")
+    return segcertify("audit", "run", *data, "--sets", code=2).err
 
 
 def test_what_the_certificate_is_not_about_is_refused(photo, segcertify):

@@ -130,6 +130,27 @@ def test_metrics(evaluate, segcertify):
     assert "are for a metric: add --metric" in evaluate(*ONE, "--share", 0.6, code=2).text
 
 
+def test_sets(evaluate, segcertify, folder):
+    found = evaluate(*ONE, "--sets", "--votes", "--pictures", "--alpha", 0.01, "--json").json
+    assert [row["sets by"] for row in found["sets"]] == ["exclusion", "nested groups", "posterior gap"]
+    assert {"certified label", "at most 2", "truth in set", "information gain"} <= set(found["sets"][0])
+    for name in ("sets", "sets-classes"):
+        assert all((folder / "run" / "report" / f"{name}.{form}").is_file() for form in ("md", "tex", "csv"))
+    assert list((folder / "run" / "certified").glob("*-sets.png"))
+    assert segcertify("report", "run", "--json").json["sets"] == found["sets"]
+    assert "Sets, majority or nothing" in segcertify("report", "run").text
+    audited = segcertify(
+        "audit", "run", "--model", "python:linear_model:make", "--data", "pets:pets", "--sets", "--n", 100
+    )
+    assert "0 of 2 inputs have a violation" in audited.text
+    assert "belongs to another run" in evaluate(*ONE, "--alpha", 0.01, code=2).err
+
+
+def test_too_few_draws_for_sets_are_noted_first(evaluate):
+    shown = evaluate("--sigma", 0.25, "--n", 20, "--tau", 0.9, "--sets")
+    assert "no label will be excluded from a set at n=20, tau=0.9: use n >= " in shown.text
+
+
 def test_json_and_quiet(evaluate):
     shown = evaluate(*ONE, "--json")
     assert [row["R"] for row in shown.json["results"]] == [None, 0.1686]

@@ -24,6 +24,16 @@ def test_json(segcertify):
     assert found["sigma"] == pytest.approx(0.5 / 0.67449, rel=1e-4)
 
 
+def test_sets(segcertify):
+    arguments = ["plan", "-N", 172_800, "--sets", "--classes", 11, "--n", 100]
+    shown = segcertify(*arguments).text
+    assert "smallest n that excludes a label never seen │ 64" in shown
+    assert "3; at best, where every other set keeps one label, 4" in shown
+    found = segcertify(*arguments, "--n0", 0, "--json").json
+    assert (found["n_min"], found["n_label"], found["n0"], found["classes"]) == (74, 69, 0, 11)
+    assert "excludes nothing" in segcertify("plan", "-N", 172_800, "--sets", "--tau", 0.95, "--n", 100).text
+
+
 @pytest.mark.parametrize("budget", [["--k", 3], ["--b", 2]])
 def test_k_fwer(segcertify, budget):
     found = segcertify("plan", "-N", 2048, "--correction", "k-fwer", *budget, "--json").json

@@ -29,6 +29,7 @@ def test_golden_runs(name, noise, norm):
     assert run.attacked_table() is None
     assert run.metric_table() is None
     assert run.metric_curves() == []
+    assert run.set_table() is None
     assert len(run.table().rows) == len(run.rows) == 1 + 3 * len(run.configuration["settings"])
     assert repr(run).startswith(f"Run({run.title}: {run.rows[0].scenes} scenes at (sigma=")
 
