@@ -47,7 +47,7 @@ def audit(
     level: Annotated[float, typer.Option(help="The chance that the audit refutes a true certificate.")] = 1e-6,
     seed: opt.Seed[int | None] = None,
     correction: opt.Correction[str | None] = None,
-    sets: Annotated[bool, typer.Option("--sets", help="Of an evaluation: audit its sets, not its labels.")] = False,
+    sets: opt.Sets = False,
     short_side: opt.ShortSide = None,
     full_size: opt.FullSize = False,
     every: opt.Every[int] = 1,
@@ -65,7 +65,7 @@ def audit(
     """Try to refute certificates with fresh draws at the strongest perturbations found. Exit code 1 if one is refuted.
 
     --setting and --correction choose one of an evaluation's claims, by default its first. --steps 0 leaves the attacks
-    out, for models without gradients.
+    out, for models without gradients. --sets audits an evaluation's sets instead of its labels.
     """
     import torch
 

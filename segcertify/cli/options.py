@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CLAIM, METRIC, INPUT, ATTACK, MACHINE, OUTPUT = "Claim", "Metric", "Input", "Attack", "Machine", "Output"
-SETS = "Sets"
 """The groups of options that `--help` shows after the main ones."""
 
 
@@ -116,7 +115,7 @@ Until = Annotated[
 ]
 Candidates = Annotated[int, _option("--n0", "Draws that choose the labels to test; 0: all choose and count.", CLAIM)]
 Sets = Annotated[
-    bool, _option("--sets", "Also certify sets: which labels each component can get, at --alpha of its own.", CLAIM)
+    bool, _option("--sets", "For sets, a claim of their own at --alpha: which labels each component can get.", CLAIM)
 ]
 Alpha = Annotated[float, _option("--alpha", "Allowed probability of any false certificate.", CLAIM)]
 Correction = Annotated[T, _option("--correction", "holm, bonferroni, k-fwer (with --k or --b), bh or by.", CLAIM)]

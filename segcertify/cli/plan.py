@@ -28,14 +28,12 @@ def plan(
     two_sided: Annotated[
         bool, typer.Option("--two-sided", help="A metric that is bounded on both sides.", rich_help_panel=opt.METRIC)
     ] = False,
-    sets: Annotated[bool, typer.Option("--sets", help="For sets of labels.", rich_help_panel=opt.SETS)] = False,
+    sets: opt.Sets = False,
     classes: Annotated[
         int | None,
-        typer.Option(help="With --sets: how many classes the model has, if known.", rich_help_panel=opt.SETS),
+        typer.Option(help="With --sets: how many classes the model has, if known.", rich_help_panel=opt.CLAIM),
     ] = None,
-    n0: Annotated[
-        int, typer.Option(help="With --sets: draws of a pilot, which exclude too; 0: none.", rich_help_panel=opt.SETS)
-    ] = 10,
+    n0: opt.Candidates = 10,
     noise: Noise[str] = "gaussian",
     alpha: Alpha = 0.001,
     correction: Correction[str] = "holm",
@@ -62,10 +60,12 @@ def plan(
         raise InputError("plan needs the number of components, such as -N 2048; for a metric, --share 0.5 --sigma 0.25")
     if sigma is not None or two_sided:
         raise InputError("--sigma and --two-sided are for a metric: add --share 0.5")
+    if classes is not None and not sets:
+        raise InputError(f"--classes {classes} is for the plan of sets: add --sets")
     if sets:
         plan_of_sets(printer, components, tau, alpha=alpha, classes=classes, n=n, n0=n0)
         return
-    found = plan(components, tau, alpha=alpha, correction=correction, k=k, b=b, n=n, p=p)
+    found = plan(components, tau, alpha=alpha, correction=correction, k=k, b=b, n=n, p=p, n0=n0)
     tolerates = "certifies nothing" if found.tolerates is None else f"{found.tolerates:,}"
     facts = {
         "components N": f"{found.N:,}",

@@ -46,6 +46,7 @@ def test_each_command_has_its_file():
         "metric_certificates",
         "options",
         "printing",
+        "set_audits",
         "set_certificates",
     } == {name.split()[0] for name in COMMANDS}
 

@@ -9,6 +9,7 @@ import trees
 from PIL import Image
 
 import segcertify as sc
+from segcertify.cli.set_audits import is_sets
 
 pytestmark = pytest.mark.fresh_seed
 
@@ -63,6 +64,8 @@ def test_true_sets_and_edited_ones(photo, segcertify):
     found = segcertify("audit", "sets/sets.safetensors", *about, *effort, "--json").json
     assert (found["refuted"], found["labels"]["refuted"]) == (False, False)
     assert found["verdict"].startswith("No violation: 128 sets at 9 inputs")
+    assert is_sets(Path("sets/sets.safetensors"))
+    assert not is_sets(photo)
     true = sc.SetCertificate.load("sets/sets.safetensors")
     sets, labels = true.sets.copy(), true.labels.copy()
     sets[:, 0, 0], labels[0, 0] = ~sets[:, 0, 0], -1

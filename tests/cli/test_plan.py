@@ -47,6 +47,7 @@ def test_k_fwer(segcertify, budget):
         (["--tau", "0.3"], "error: tau must lie in [0.5, 1), but got 0.3"),
         (["--correction", "none"], "error: unknown correction 'none'"),
         (["--correction", "k-fwer"], "needs k, or an error budget b"),
+        (["--classes", "3"], "--classes 3 is for the plan of sets: add --sets"),
         (["--k", "2"], "k and b belong to correction='k-fwer'"),
     ],
 )
