@@ -56,3 +56,12 @@ def test_further_inputs_are_tested_too():
     assert finding.refuted
     assert (finding.inputs, finding.tests) == (5, 200)
     assert (finding.subject, finding.subjects) == ("sets", 40)
+
+
+def test_every_input_has_its_share_of_the_level():
+    """2 P(Bin(n, 1/2) >= n) = 2^(1 - n) is to be at most 1e-6 / (40 components x 4 or 8 inputs)."""
+    given = Perturbed("near", X, np.zeros(40, int), np.zeros(40, bool))
+    for n, also in ((28, []), (29, [given] * 4)):
+        with pytest.raises(sc.InputError, match=f"n={n} draws can refute nothing"):
+            audit_sets(three, X, certified(), n=n, seed=1, also=also)
+    assert not audit_sets(three, X, certified(), n=29, seed=1).refuted

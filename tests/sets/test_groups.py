@@ -8,6 +8,7 @@ from segmenters import NOISE
 
 import segcertify as sc
 from segcertify.sets.groups import certify_by_gap, certify_groups, chosen_levels
+from segcertify.stats.binomial import p_values
 
 COUNTS = np.array([[99, 50, 40, 30], [1, 50, 30, 20], [0, 0, 30, 25], [0, 0, 0, 25]])
 LEVELS = [np.arange(4), np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])]
@@ -75,6 +76,27 @@ def test_the_group_of_a_level_is_the_pilots_most_frequent_one():
     )
     assert found.level[3] == 1
     assert found.sets[:, 3].tolist() == [False, False, True, True]
+
+
+def test_the_later_draws_choose_nothing():
+    """The pilot's group is {0, 1}; that 95 of 100 later draws are in {2, 3} comes too late."""
+    counts, pilot = np.array([[5], [0], [50], [45]]), np.array([[3], [3], [2], [2]])
+    given = sc.Votes(
+        np.array([0]), np.array([5]), 100, 10, NOISE, counts=counts, classes=4, pilot_counts=pilot
+    )  # fmt: skip
+    found = certify_by_gap(given, LEVELS[:2], tau=0.75, alpha=0.01)
+    assert found.level.tolist() == [-1]
+    assert found.sets.all()
+
+
+def test_all_of_alpha_and_no_more_goes_to_the_chosen_groups():
+    pilot, counts = np.array([[5], [5], [0], [0]]), np.array([[50], [43], [7], [0]])
+    given = sc.Votes(
+        np.array([0]), np.array([50]), 100, 10, NOISE, counts=counts, classes=4, pilot_counts=pilot
+    )  # fmt: skip
+    needed = float(p_values(100, 0.75)[93])
+    for alpha, level in ((needed * (1 + 1e-9), 1), (needed * (1 - 1e-9), -1)):
+        assert certify_by_gap(given, LEVELS[:2], tau=0.75, alpha=alpha).level.tolist() == [level]
 
 
 def test_with_one_level_the_gap_chooses_nothing():
