@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from segcertify.errors import InputError
 from segcertify.looks import Enough, look_times
 from segcertify.metrics import confusion, from_plain, mean_iou, to_plain
 from segcertify.metrics.scores import abstention, worst_case_accuracy
-from segcertify.metrics.sets import SetCounts, set_counts, set_scores
+from segcertify.metrics.sets import set_counts, set_scores, sets_from_plain, sets_to_plain
 from segcertify.names import file_name
 from segcertify.numerals import NOTHING, confidence, exact, lower, measured, radius_text
 from segcertify.progress import progress_bar
@@ -115,7 +115,7 @@ def of_scene(smooth: sc.Smooth, scene: Scene, classes: int) -> dict[str, Any]:
     votes = smooth.votes(scene.x, n=N, n0=N0, input_id=scene.id, prefixes=(*at, *times), watch=runs, progress=False)
     result: dict[str, Any] = {"id": scene.id, "valid": int(scene.valid.sum()), "budget": votes.N // BUDGET}
     for n, tau in SETTINGS:
-        found = replace(votes.at(n), counts=runs.counts[n], classes=classes, earlier={})
+        found = replace(votes.at(n), counts=runs.counts[n], pilot_counts=runs.pilot, classes=classes, earlier={})
         result[str(n)] = of_setting(found, runs.pilot, scene, tau=tau, budget=result["budget"])
     result["looks"] = of_looks(votes, times, scene, classes)
     values = np.array(runs.values).T  # (metrics, n0 + n)
@@ -139,8 +139,8 @@ def of_setting(votes: sc.Votes, pilot: IntArray, scene: Scene, *, tau: float, bu
         return scored(sc.certify_votes(found, tau=tau, alpha=ALPHA, **settings), scene, classes)
 
     def sets(found: sc.Votes) -> dict[str, Any]:
-        counts = set_counts(sc.certify_sets(found, tau=tau, alpha=ALPHA), scene.target, scene.valid, classes=classes)
-        return {each.name: np.asarray(getattr(counts, each.name)).tolist() for each in fields(counts)}
+        certificate = sc.certify_sets(found, tau=tau, alpha=ALPHA)
+        return sets_to_plain(set_counts(certificate, scene.target, scene.valid, classes=classes))
 
     return {
         "labels": labels(votes), "budget": labels(votes, correction="k-fwer", b=budget), "no pilot": labels(no_pilot),
@@ -228,8 +228,7 @@ def sets_table(scenes: Sequence[Results]) -> Table:
     for n, tau in SETTINGS:
         today = mean_iou(_matrices(scenes, n, "labels"), "worst_case")
         for kind in ("sets", "sets, no pilot"):
-            found = [SetCounts(**{name: np.asarray(value) if isinstance(value, list) else value
-                     for name, value in each[str(n)][kind].items()}) for each in scenes]  # fmt: skip
+            found = [sets_from_plain(each[str(n)][kind]) for each in scenes]
             total = found[0]
             for each in found[1:]:
                 total = total + each
