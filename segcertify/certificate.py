@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 
 from segcertify.arrays import BoolArray, IntArray
-from segcertify.claims import Claim, seed_assumption
+from segcertify.claims import Claim, looked, seed_assumption
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Gaussian, Noise
 from segcertify.numerals import exact
@@ -142,11 +142,8 @@ class Certificate(Issued):
     @property
     def looked(self) -> str:
         """At which looks the components were tested, in words; empty if there was one test."""
-        if not self.looks:
-            return ""
-        times = ", ".join(map(str, self.looks))
         saved = f" Sampling stopped after {self.n} draws, and saved {self.saved}." if self.saved else ""
-        return f"Looks after {times} draws, fixed before sampling, each at alpha / {len(self.looks)}.{saved}"
+        return looked(self.looks) + saved
 
     @property
     def saved(self) -> int:

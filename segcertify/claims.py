@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from segcertify.noise import Noise, described, is_proven
@@ -192,6 +192,16 @@ ONE_NOISY_RUN = (
     "voted map."
 )
 """What a metric certificate is about, which every claim of one says."""
+
+
+def looked(times: Sequence[int]) -> str:
+    """At which looks components were tested, in words; empty if there was one test.
+
+    >>> looked((50, 100))
+    'Looks after 50, 100 draws, fixed before sampling, each at alpha / 2.'
+    """
+    after = ", ".join(map(str, times))
+    return f"Looks after {after} draws, fixed before sampling, each at alpha / {len(times)}." if times else ""
 
 
 def seed_assumption(given: bool, *, what: str = "input and model", before: str = "the seed was chosen") -> str:

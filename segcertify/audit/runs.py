@@ -1,7 +1,8 @@
 """Audits of an evaluation: the certificates of one of its settings, made again from the votes that it kept."""
 
 import os
-from typing import Unpack, cast
+from collections.abc import Mapping
+from typing import Any, Unpack, cast
 
 import torch
 
@@ -11,6 +12,7 @@ from segcertify.certification import certify_votes
 from segcertify.data import DataSet
 from segcertify.errors import InputError
 from segcertify.models import with_precision
+from segcertify.numerals import exact
 from segcertify.records import RunFolder, Setting
 from segcertify.sampling.draws import input_digest
 from segcertify.sampling.identity import same_identity
@@ -68,8 +70,10 @@ def audit_run(
                 audit_sets(own, scene.x, found, preprocessing=scene.preprocessing, seed=seed, **_for_sets(options))
             )
             continue
+        if votes.looks != _looks(configuration, setting):
+            raise InputError(f"the votes of scene {scene.id!r} have looks {votes.looks}, which {run} does not have")
         certificate = certify_votes(
-            votes.at(setting.n),
+            votes if votes.looks else votes.at(setting.n),
             tau=setting.tau,
             alpha=configuration["alpha"],
             correction=correction,
@@ -84,3 +88,9 @@ def _for_sets(options: Options) -> SetOptions:
     """Those options that an audit of sets has: it makes no attacks of its own."""
     names = ("n", "directions", "level", "batch_size", "device", "progress")
     return cast(SetOptions, {name: options[name] for name in names if name in options})  # type: ignore[literal-required]
+
+
+def _looks(configuration: Mapping[str, Any], setting: Setting) -> tuple[int, ...]:
+    """The times of the looks of a setting; none if the run has none."""
+    found = configuration["looks"]
+    return () if found is None else tuple(found["times"][exact(setting.sigma)])

@@ -36,6 +36,8 @@ def evaluate(
     k: opt.ErrorCount = None,
     b: opt.ErrorBudget = None,
     sets: opt.Sets = False,
+    looks: opt.Looks = 0,
+    until: opt.Until = None,
     metric: opt.Metric[list[str] | None] = None,
     target_radius: opt.TargetRadius[list[float] | None] = None,
     share: opt.Share[float | None] = None,
@@ -97,7 +99,7 @@ def evaluate(
     scenes = opt.resized_scenes(scenes, segmenter, short_side=short_side, full_size=full_size)
     if (first := _first(scenes)) is not None:
         for claim, each in product(claims, chosen):
-            printer.note(_idle_note(claim, each, alpha=alpha, N=first.target.size))
+            printer.note(_idle_note(claim, each, alpha=alpha / max(1, looks), N=first.target.size))
         for claim in claims if sets else ():
             printer.note(_idle_sets_note(claim, alpha=alpha, n0=n0, N=first.target.size))
         printer.note(size_note(segmenter, first.x.shape))
@@ -107,8 +109,8 @@ def evaluate(
         done = evaluate(
             segmenter, scenes, out=out, settings=claims, noise=opt.noise_on(noise, scenes.domain.axis),
             corrections=corrections, k=k, b=b, n0=n0, alpha=alpha, seed=seed, batch_size=batch_size, device=device,
-            name=model, precision=precision, attack=attacks, metrics=metrics, sets=sets, save_votes=votes,
-            save_pictures=pictures, skip_broken=skip_broken, progress=printer.progress,
+            name=model, precision=precision, attack=attacks, metrics=metrics, sets=sets, looks=looks, until=until,
+            save_votes=votes, save_pictures=pictures, skip_broken=skip_broken, progress=printer.progress,
         )  # fmt: skip
     print_report(out, printer, already=before == len(done.records))
 

@@ -21,8 +21,10 @@ from segcertify.certification import certify_votes
 from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError, ModelError, require_integer, require_probability
 from segcertify.evaluation.attacked import AttackedScenes
+from segcertify.evaluation.looks import enough_for_all, look_settings
 from segcertify.evaluation.scenes import (
     broken_scenes,
+    draws_used,
     labels_record,
     metric_record,
     radius_record,
@@ -58,7 +60,8 @@ def evaluate(
     k: int | None = None, b: int | None = None, n0: int = 10, alpha: float = 0.001, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, name: str = "", precision: str = "fp32",
     attack: AttackSettings | None = None, metrics: MetricSettings | None = None, sets: bool = False,
-    save_votes: bool = False, save_pictures: bool = False, skip_broken: bool = False, progress: bool | None = None,
+    looks: int | Sequence[int] = (), until: float | None = None, save_votes: bool = False, save_pictures: bool = False,
+    skip_broken: bool = False, progress: bool | None = None,
 ) -> Run:  # fmt: skip
     """Certify every scene of a data set under every setting. Returns the run, whose records lie in ``out``.
 
@@ -81,6 +84,11 @@ def evaluate(
     get (`segcertify.certify_sets`), at an alpha of its own, by the counts of all classes
     in the same draws; where the classes have a tree, beside two baselines of nested groups.
     ``save_pictures`` keeps each certificate's picture in ``out/certified``; clouds also get an interactive page.
+
+    ``looks`` are tests within the n draws, each at alpha / L: their times, or how many. The times are fixed before
+    sampling and are part of the run's settings. A scene's draws end at the first look at which all claims of its sigma
+    can gain nothing more, or are certified at the share ``until`` of its components; records hold the draws used and
+    saved. Looks take holm and bonferroni, one n for each sigma, and no metrics.
 
     All scenes are read once before the work. One that cannot be read is refused then, or with ``skip_broken``
     recorded as skipped, which the report says; a resumed run keeps to that.
@@ -120,6 +128,17 @@ def evaluate(
             preprocessing=None if data.preprocessing is None else dict(data.preprocessing),
             metrics=metrics,
             sets=set_methods(data, wanted=sets),
+            looks=look_settings(
+                looks,
+                until,
+                claims,
+                chosen,
+                n0=n0,
+                alpha=alpha,
+                N=readable[0].target.size,
+                metrics=metrics is not None,
+                sets=sets,
+            ),
         )
         model, attacked = with_precision(model, precision), None
         if attack is not None:
@@ -204,6 +223,7 @@ class _Evaluation:
             recorder = MetricRecorder(made, self.configuration.largest_n[sigma])
             votes = self._votes(model, scene, sigma, advance, recorder if made else None)
             seconds = time.perf_counter() - start
+            advance(votes.planned - votes.n)
             yield radius_record(scene, votes, sigma=sigma)
             values = recorder.values(self.smoothed[scene.category, sigma].draws(scene.x, scene.id)) if made else ()
             for metric, row in zip(self.metrics, values, strict=True):
@@ -251,9 +271,12 @@ class _Evaluation:
                 model, self.noises[sigma], seed=seed, batch_size=self.batch_size, device=self.device
             )
         prefixes = [setting.n for setting in self.configuration.settings if setting.sigma == sigma]
+        looks = self.configuration.looks
         return self.smoothed[kind].votes(
             scene.x, n=self.configuration.largest_n[sigma], n0=self.configuration.n0, input_id=scene.id,
-            prefixes=prefixes, checkpoint=self.folder.checkpoint(scene.id, sigma), preprocessing=scene.preprocessing,
+            prefixes=prefixes, looks=() if looks is None else looks.times[exact(sigma)],
+            until=None if looks is None else enough_for_all(self.configuration, sigma),
+            checkpoint=self.folder.checkpoint(scene.id, sigma), preprocessing=scene.preprocessing,
             counts=bool(self.configuration.sets), progress=advance, watch=watch,
         )  # fmt: skip
 
@@ -261,13 +284,13 @@ class _Evaluation:
         self, scene: Scene, votes: Votes, setting: Setting, *, seconds: float
     ) -> Iterator[tuple[Certificate, Record]]:
         """A certificate and its record for each correction. Sampling time is this n's share of its sigma's draws."""
-        share = (votes.n0 + setting.n) / (votes.n0 + votes.n)
+        share = (votes.n0 + setting.n) / (votes.n0 + votes.planned)
         for correction in self.configuration.corrections:
             start = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*can certify nothing.*")  # recorded as full abstention
                 certificate = certify_votes(
-                    votes.at(setting.n),
+                    votes if votes.looks else votes.at(setting.n),
                     tau=setting.tau,
                     alpha=self.configuration.alpha,
                     correction=correction,
@@ -278,6 +301,7 @@ class _Evaluation:
                 sampling_seconds=seconds * share, classes=len(self.data.classes), **asdict(setting),
                 correction=correction, radius=certificate.radius, N=certificate.N,
                 abstained=int(certificate.abstained.sum()), input_radius=certificate.file_radius,
+                **draws_used(votes),
             )  # fmt: skip
             yield certificate, record
 

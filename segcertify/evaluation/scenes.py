@@ -73,7 +73,12 @@ def labels_record(scene: Scene, kind: Kind, labels: IntArray, *, classes: int, *
 def radius_record(scene: Scene, votes: Votes, *, sigma: float) -> Record:
     """Right candidates by agreement count: the certified accuracy at every radius at once."""
     correct = metrics.radius_counts(votes, scene.target, scene.valid).tolist()
-    return _record(scene, "radius", sigma=sigma, n=votes.n, N=votes.N, correct=correct)
+    return _record(scene, "radius", sigma=sigma, n=votes.planned, N=votes.N, correct=correct, **draws_used(votes))
+
+
+def draws_used(votes: Votes) -> dict[str, int]:
+    """How many of the planned draws were made and how many saved, as records keep it; nothing without looks."""
+    return {"used": votes.n, "saved": votes.planned - votes.n} if votes.looks else {}
 
 
 def metric_record(scene: Scene, name: str, values: FloatArray, *, sigma: float) -> Record:

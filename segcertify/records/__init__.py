@@ -2,9 +2,17 @@
 
 from segcertify.records.record import Kind, Record, RecordFile, grouped, read_records
 from segcertify.records.run_folder import RunFolder
-from segcertify.records.settings import SETS, AttackSettings, Configuration, MetricSettings, Setting, distinct
+from segcertify.records.settings import (
+    SETS,
+    AttackSettings,
+    Configuration,
+    LookSettings,
+    MetricSettings,
+    Setting,
+    distinct,
+)
 
 __all__ = [
-    "SETS", "AttackSettings", "Configuration", "Kind", "MetricSettings", "Record", "RecordFile", "RunFolder", "Setting",
-    "distinct", "grouped", "read_records",
+    "SETS", "AttackSettings", "Configuration", "Kind", "LookSettings", "MetricSettings", "Record", "RecordFile",
+    "RunFolder", "Setting", "distinct", "grouped", "read_records",
 ]  # fmt: skip

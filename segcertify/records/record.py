@@ -39,7 +39,8 @@ class Record:
     counts of "radius". ``components`` and ``abstained`` count all components, valid
     or not, and ``N`` those tested. ``category`` is what a cloud shows, where that
     is known. ``input_radius`` is the radius of "certified" in the units of the scene's
-    file, where that differs and is known.
+    file, where that differs and is known. Where looks could end the draws, ``used`` of n were made
+    and ``saved`` were not.
     """
 
     id: str
@@ -64,6 +65,13 @@ class Record:
     testing_seconds: float = 0.0
     input_radius: float | None = None
     reason: str | None = None
+    used: int | None = None
+    saved: int | None = None
+
+    @property
+    def counted(self) -> int:
+        """How many draws were counted: n, or those that were used where a look ended them."""
+        return (self.n or 0) if self.used is None else self.used
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -183,7 +191,7 @@ def _require_values(record: Record) -> None:
         value = getattr(record, name)
         if not isinstance(value, str) and (name == "id" or value is not None):
             raise InputError(f"{name} must be a text, but is {value!r:.40}")
-    for name in ("components", "valid", "abstained", "n", "N"):
+    for name in ("components", "valid", "abstained", "n", "N", "used", "saved"):
         if (value := getattr(record, name)) is not None and require_integer(name, value, at_least=0) > _MOST:
             raise InputError(f"{name} must be at most {_MOST}, but is {value!r:.40}")
     for name in ("sigma", "tau", "radius", "sampling_seconds", "testing_seconds"):
@@ -196,10 +204,12 @@ def _require_values(record: Record) -> None:
 
 
 def _require_counts(record: Record) -> None:
-    """The counts of those kinds of records that have some."""
+    """Draws used and saved add up to n, and those kinds of records that need counts have them."""
+    if record.used is not None and record.used + (record.saved or 0) != record.n:
+        raise InputError(f"of n={record.n} draws {record.used} cannot be used and {record.saved} saved")
     if record.correct is not None:
-        if not isinstance(record.correct, list) or len(record.correct) != (record.n or 0) + 1:
-            raise InputError(f"correct must hold n + 1 counts, but is {record.correct!r:.40}")
+        if not isinstance(record.correct, list) or len(record.correct) != record.counted + 1:
+            raise InputError(f"correct must hold a count for 0 .. {record.counted}, but is {record.correct!r:.40}")
         if any(require_integer("a count", count, at_least=0) > _MOST for count in record.correct):
             raise InputError(f"a count of correct must be at most {_MOST}")
     needed = {"radius": record.correct, "sets": record.sets}

@@ -98,6 +98,26 @@ class MetricSettings:
         object.__setattr__(self, "radii", radii)
 
 
+@dataclass(frozen=True)
+class LookSettings:
+    """Looks of an evaluation: their times, fixed before sampling, and the share of components that ends the draws.
+
+    A scene's draws end at the first look at which all claims of its sigma are certified at ``until`` of its components,
+    or can gain nothing more (`segcertify.looks`). ``times`` are by sigma, as `segcertify.numerals.exact` writes it.
+    """
+
+    times: dict[str, tuple[int, ...]]
+    until: float = 1.0
+
+    def __post_init__(self) -> None:
+        times = {sigma: tuple(require_integer("a look", time) for time in row) for sigma, row in self.times.items()}
+        if any(not row or list(row) != sorted(set(row)) for row in times.values()):
+            raise InputError(f"looks must be rising numbers of draws, but are {times}")
+        object.__setattr__(self, "times", times)
+        if isinstance(self.until, bool) or not isinstance(self.until, int | float) or not 0 < self.until <= 1:
+            raise InputError(f"until must be a share of components, above 0 and at most 1, but got {self.until!r:.40}")
+
+
 def smoothed_steps(steps: int) -> int:
     """The steps of an attack on a smoothed model: a fifth, since each step takes many draws."""
     return max(1, steps // 5)
@@ -142,6 +162,7 @@ class Configuration:
     preprocessing: dict[str, Any] | None = None
     metrics: MetricSettings | None = None
     sets: tuple[str, ...] = ()
+    looks: LookSettings | None = None
     version: str = __version__
 
     @property

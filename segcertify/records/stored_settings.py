@@ -5,7 +5,7 @@ from typing import Any
 
 from segcertify.errors import LARGEST, LARGEST_SEED, InputError, require_integer, require_probability
 from segcertify.preprocessing import require_preprocessing
-from segcertify.records.settings import SETS, AttackSettings, Setting
+from segcertify.records.settings import SETS, AttackSettings, LookSettings, Setting
 from segcertify.stats.correction import K_FWER, PROCEDURES
 from segcertify.storage import limits
 
@@ -33,6 +33,8 @@ def require_settings(found: Mapping[str, Any]) -> None:
     _require_numbers(found)
     if found["attack"] is not None:
         AttackSettings(**_mapping("attack", found["attack"]))
+    if found["looks"] is not None:
+        LookSettings(**_mapping("looks", found["looks"]))
     for noise in _mapping("noises", found["noises"] or {}).values():
         _mapping("a noise", noise)
     if found["preprocessing"] is not None:

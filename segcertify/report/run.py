@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from segcertify.claims import Claim, MetricClaim, seed_assumption
+from segcertify.claims import Claim, MetricClaim, looked, seed_assumption
 from segcertify.errors import InputError
 from segcertify.noise import Gaussian, Noise, from_plain, parse
 from segcertify.numerals import counted, exact
@@ -63,7 +63,13 @@ class Run:
     def claim_of(self, sigma: float, correction: str) -> Claim:
         """What is claimed of the labels of a sigma and a correction."""
         noise, alpha, k = self._noise_of(sigma), self.configuration["alpha"], self.configuration["k"]
-        return Claim.named(correction, alpha, noise, k=k, remarks=self._remarks(noise))
+        remarks = " ".join(filter(None, (looked(self._looks_of(sigma)), self._remarks(noise))))
+        return Claim.named(correction, alpha, noise, k=k, remarks=remarks)
+
+    def _looks_of(self, sigma: float) -> tuple[int, ...]:
+        """The times of the looks of a sigma; none if the run has none."""
+        looks = self.configuration["looks"]
+        return () if looks is None else tuple(looks["times"][exact(sigma)])
 
     def metric_claim_of(self, metric: str, sigma: float) -> MetricClaim:
         """What is claimed of a metric of a sigma."""
@@ -168,4 +174,4 @@ class Run:
 
     def curves(self) -> list[Curve]:
         """Certified accuracy against the radius; none for a noise whose radius is not proven."""
-        return radius_curves(self.records, self.claim_of)
+        return radius_curves(self.records, self.claim_of, self._looks_of)

@@ -26,6 +26,7 @@ class Row:
     ``claim`` is what its labels are said to do; None of the base model. ``input_radius``
     is the smallest radius of a scene in the units of its file, where that differs. From
     ``certified_accuracy`` and the worst cases of IoU the claim's error budget is subtracted.
+    ``used`` and ``saved`` are draws of all scenes together, where looks could end them.
     """
 
     sigma: float | None
@@ -49,6 +50,8 @@ class Row:
     claim: Claim | None = None
     input_radius: float | None = None
     certified_accuracy: float = float("nan")
+    used: int | None = None
+    saved: int | None = None
 
     @property
     def label(self) -> str:
@@ -122,7 +125,15 @@ def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]], cla
         claim=claim,
         input_radius=smallest([record.input_radius for record in group]),
         certified_accuracy=metrics.worst_case_accuracy(pooled, b=b * len(group)),
+        used=_total([record.used for record in group]),
+        saved=_total([record.saved for record in group]),
     )
+
+
+def _total(draws: Sequence[int | None]) -> int | None:
+    """The sum, if all are known."""
+    known = [each for each in draws if each is not None]
+    return sum(known) if known and len(known) == len(draws) else None
 
 
 def smallest(radii: Sequence[float | None]) -> float | None:
@@ -160,11 +171,11 @@ def results_table(rows: Sequence[Row], *, title: str) -> Table:
     """Accuracy, certified or not, three forms of IoU (of shapes, where there are categories), abstention and time."""
     shapes, scenes = bool(rows[0].categories), rows[0].scenes
     forms = ("shape IoU", "shape IoU by category") if shapes else ("mIoU per image", "mIoU pooled")
-    in_files = any(row.input_radius is not None for row in rows)
+    in_files, looks = (any(getattr(row, name) is not None for row in rows) for name in ("input_radius", "used"))
     heads = (
         "setting", "R", *(["R in files, least"] if in_files else []), "accuracy", "certified accuracy", *forms,
-        f"{'shape IoU' if shapes else 'mIoU'} worst case", "abstained (valid)", "abstained (all)", "sampling s",
-        "testing s",
+        f"{'shape IoU' if shapes else 'mIoU'} worst case", "abstained (valid)", "abstained (all)",
+        *(LOOKS if looks else ()), "sampling s", "testing s",
     )  # fmt: skip
     body = tuple(
         (
@@ -176,6 +187,7 @@ def results_table(rows: Sequence[Row], *, title: str) -> Table:
             *map(measured, iou_forms(row)[:2]),
             bound(row, iou_forms(row)[2]),
             *map(measured, (row.abstained, row.abstained_all)),
+            *(_draws(row) if looks else ()),
             f"{row.sampling_seconds:.2f}",
             f"{row.testing_seconds:.3f}",
         )
@@ -186,6 +198,7 @@ def results_table(rows: Sequence[Row], *, title: str) -> Table:
         *row_notes((row.claim for row in rows), scenes, bounds="certified accuracy and worst-case IoU"),
         *([FILE_NOTE] if in_files else []),
         *([SHAPE_NOTE] if shapes else []),
+        *([LOOKS_NOTE] if looks else []),
         "Sampling time is each n's share of one run at the largest n of its sigma. Each row is a claim of its own.",
     )
     return Table(title, heads, body, notes)
@@ -196,6 +209,18 @@ def bound(row: Row, score: float) -> str:
     return lower(score) if row.lower_bound else NOTHING
 
 
+def _draws(row: Row) -> tuple[str, ...]:
+    """The draws that a row's scenes used and those that looks saved: the mean of a scene, and all."""
+    if row.used is None or row.saved is None:
+        return (NOTHING,) * len(LOOKS)
+    return f"{row.used / row.scenes:.1f}", str(row.used), f"{row.saved / row.scenes:.1f}", str(row.saved)
+
+
+LOOKS = ("draws used, mean", "draws used, all", "draws saved, mean", "draws saved, all")
+LOOKS_NOTE = (
+    "Draws used and saved are of the n that test labels, means of a scene and sums over all scenes. Rows of one sigma "
+    "share their draws."
+)
 FILE_NOTE = (
     "R is at the network's input. In files: in the units of a scene's own file, before pre-processing. The table has "
     "the least over all scenes; each scene's record has its own."
@@ -256,10 +281,15 @@ class Curve:
     scenes: int
 
 
-def radius_curves(records: Sequence[Record], claim_of: Callable[[float, str], Claim]) -> list[Curve]:
+def radius_curves(
+    records: Sequence[Record],
+    claim_of: Callable[[float, str], Claim],
+    looks_of: Callable[[float], Sequence[int]] = lambda sigma: (),
+) -> list[Curve]:
     """From Clopper-Pearson bounds at alpha / N: for each scene, all radii hold with probability at least 1 - alpha.
 
-    A noise whose radius is not proven has no curve.
+    A noise whose radius is not proven has no curve. Where the draws ended at one of L looks, the bounds are at
+    alpha / (L N), from the draws that each scene used.
     """
     counted = (record for record in records if record.kind == "radius")
     groups = grouped(counted, lambda record: (record.sigma or 0.0, record.n or 0))
@@ -268,10 +298,10 @@ def radius_curves(records: Sequence[Record], claim_of: Callable[[float, str], Cl
         claim = claim_of(sigma, "bonferroni")
         if not claim.family_wise or isinstance(claim.noise, str):
             continue
-        tested = [record.N or record.components for record in group]
-        tables = [radius_table(claim.noise, n=n, N=N, alpha=claim.alpha) for N in tested]
-        counts = np.array([record.correct for record in group])
+        level = claim.alpha / max(1, len(looks_of(sigma)))
+        tables = [radius_table(claim.noise, n=each.counted, N=each.N or each.components, alpha=level) for each in group]
+        counts = np.concatenate([np.asarray(record.correct) for record in group])  # scenes may have used other n
         valid = sum(record.valid for record in group)
-        certified = metrics.certified_accuracy_curve(counts, np.stack(tables), valid)
+        certified = metrics.certified_accuracy_curve(counts, np.concatenate(tables), valid)
         curves.append(Curve(sigma, claim.noise.norm, n, certified, claim, len(group)))
     return curves

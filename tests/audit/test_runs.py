@@ -60,6 +60,21 @@ def test_wrong_votes_are_caught(run, data):
     assert "2 of 3 inputs have a violation" in audit.verdict
 
 
+def test_a_run_with_looks(data, tmp_path):
+    """True votes of it pass. Votes that say nothing of its looks would be tested at alpha, and are refused."""
+    out = tmp_path / "looked"
+    sc.evaluate(
+        bright, data, out=out, settings=[(0.25, 300, 0.7)], looks=3, until=0.2, save_votes=True, seed=0
+    )  # fmt: skip
+    audit = audit_run(bright, data, out, n=300, steps=4, seed=0)
+    assert audit.refuted == 0 < min(finding.certificate.saved for finding in audit.findings)
+    path = min((out / "votes").iterdir())
+    votes = sc.Votes.load(path)
+    replace(votes, looks=(), earlier={}).save(path)
+    with pytest.raises(sc.InputError, match=r"the votes of scene 'a' have looks \(\), which .* does not have"):
+        audit_run(bright, data, out, n=300, steps=4, seed=0)
+
+
 def test_what_is_not_there_is_refused(run, data, tmp_path):
     with pytest.raises(sc.InputError, match="the run has no setting"):
         audit_run(bright, data, run, setting=Setting(0.5, 100, 0.75), seed=0)

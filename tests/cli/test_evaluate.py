@@ -75,6 +75,10 @@ def test_one_claim_in_two_forms(evaluate, folder):
         ([*ONE, "--attack", "--smoothed-draws", "-1"], "must be an integer not less than 0"),
         ([*ONE, "--correction", "k-fwer"], "needs k, or an error budget b"),
         ([*ONE, "--k", "2"], "k and b belong to correction='k-fwer'"),
+        ([*ONE, "--until", "0.9"], "until is asked at looks: give looks too"),
+        ([*ONE, "--looks", "2", "--correction", "by"], "the correction 'by' is not proven for votes with looks"),
+        ([*ONE, "--looks", "2", "--metric", "agreement"], "metrics need all n draws, but looks may stop earlier"),
+        ([*ONE, "--looks", "2", "--n0", "0"], "n0"),
     ],
 )
 def test_bad_options(evaluate, folder, options, message):
@@ -330,3 +334,18 @@ def test_a_broken_image_is_refused_before_the_work_or_skipped_and_reported(evalu
     with (folder / "run" / "records.jsonl").open("w") as file:
         file.writelines(lines[1:])
     assert "records.jsonl, line 1" in segcertify("report", "run", code=2).text  # a skip that was taken out
+
+
+def test_looks_end_the_draws_of_a_scene_and_an_audit_takes_the_run(evaluate, segcertify):
+    looks = ["--sigma", 0.25, "--n", 300, "--tau", 0.75, "--looks", 4, "--until", 0.1, "--votes"]
+    found = evaluate(*looks, "--json").json["results"][1]
+    assert found["draws used, all"] + found["draws saved, all"] == 600
+    assert found["draws saved, mean"] > 0
+    again = evaluate(*looks)
+    assert "run was finished already" in again.text
+    assert "fixed before sampling, each at alpha / 4" in again.text
+    audited = segcertify(
+        "audit", "run", "--model", "python:linear_model:make", "--data", "pets:pets", "--n", 200, "--steps", 2
+    )
+    assert "0 of 2 inputs have a violation" in audited.text
+    assert "looks" in evaluate(*looks, "--looks", 3, code=2).text
