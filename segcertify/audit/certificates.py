@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -20,15 +20,17 @@ from segcertify.attacks.loss_and_gradient import NoisyCopies
 from segcertify.attacks.smoothed import noise_threat
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError, require_integer, require_probability
-from segcertify.numerals import exact, upper_digits
+from segcertify.noise import Noise
+from segcertify.numerals import exact, lower, upper_digits
 from segcertify.preprocessing import Preprocessing
 from segcertify.progress import Advance, progress_bar
+from segcertify.provenance import Issued
 from segcertify.sampling.draws import Draws, Input, input_digest
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Smooth
 from segcertify.sampling.streams import DrawStream
-from segcertify.stats.binomial import p_values
+from segcertify.stats.binomial import lower_bounds, p_values
 from segcertify.storage.same_run import difference
 from segcertify.votes import model_difference
 
@@ -89,15 +91,37 @@ class Finding:
         return int(self.violated.sum()) >= self.certificate.k
 
     @property
+    def detectable(self) -> float:
+        """The largest probability of a certified label, at a tested input, that the audit rejects almost surely.
+
+        Found with probability `SURE`: a label less likely than this at one of the perturbed inputs. 1 without tests.
+        """
+        if not self.tests:
+            return 1.0
+        most = _most_violating(self.n, self.level, len(self.perturbed), self.certificate.certified)
+        return detectable(self.n, most)
+
+    @property
+    def power(self) -> str:
+        """What the audit would have found, in a sentence."""
+        return (
+            f"It finds with 95 % probability a label whose probability at one of these inputs is at most "
+            f"{lower(self.detectable)}; above 1/2 is claimed."
+        )
+
+    @property
     def verdict(self) -> str:
-        """In a sentence or two."""
+        """In a few sentences."""
         if not self.tests:
             return "Nothing is certified, so there is nothing to refute."
         tested = f"{self.certificate.certified:,} certified components at {len(self.perturbed)} perturbed inputs"
         fresh = f"{self.n:,} fresh draws each, {self.tests:,} tests"
         found = int(self.violated.sum())
         if not found:
-            return f"No violation: {tested}, {fresh}. The claim rests on its proof; this audit did not refute it."
+            return (
+                f"No violation: {tested}, {fresh}. The claim rests on its proof; this audit did not refute it. "
+                f"{self.power}"
+            )
         where = ", ".join(each.name for each in self.perturbed if each.violated.any())
         meaning = "The certificate is refuted" if self.refuted else "The claim allows this many"
         return (
@@ -107,19 +131,48 @@ class Finding:
         )
 
 
-class Options(TypedDict, total=False):
-    """How hard an audit tries: see `audit_certificate`."""
+class Attacked(Protocol):
+    """Labels that attacks move away from, and what they may do."""
+
+    @property
+    def labels(self) -> IntArray:
+        """ABSTAIN where there is none."""
+
+    @property
+    def abstained(self) -> BoolArray:
+        """Where there is none."""
+
+    @property
+    def noise(self) -> Noise:
+        """Of the smoothed model."""
+
+    @property
+    def radius(self) -> float:
+        """How far."""
+
+    @property
+    def norm(self) -> str:
+        """In what it is measured."""
+
+
+class Effort(TypedDict, total=False):
+    """How hard an audit of any certificate tries: see `audit_certificate`."""
 
     n: int
     draws: int
     steps: int
     restarts: int
-    weakest: int
     directions: int
     level: float
     batch_size: int | None
     device: str | torch.device | None
     progress: bool | None
+
+
+class Options(Effort, total=False):
+    """How hard an audit of labels tries."""
+
+    weakest: int
 
 
 def audit_certificate(
@@ -188,7 +241,7 @@ def audit_certificate(
     return Finding(certificate, tuple(found), n, level, seed)
 
 
-def _require_about(certificate: Certificate, smooth: Smooth, given: Draws, preprocessing: Preprocessing | None) -> None:
+def _require_about(certificate: Issued, smooth: Smooth, given: Draws, preprocessing: Preprocessing | None) -> None:
     """Refuse what the certificate is not about, as far as it says: older certificates say nothing."""
     if certificate.preprocessing and preprocessing:
         pair = ({"its": certificate.preprocessing}, {"its": preprocessing})
@@ -205,7 +258,8 @@ def _require_about(certificate: Certificate, smooth: Smooth, given: Draws, prepr
             f"the certified one is {certificate.input_digest[:16]} (shape {certificate.input_shape}). Give the input "
             f"that was certified: its id is {certificate.input_id!r}"
         )
-    same_components = given.components == certificate.labels.shape  # others are refused when they are compared
+    labels = getattr(certificate, "labels", None)  # a metric certificate has none
+    same_components = labels is None or given.components == labels.shape  # others are refused when they are compared
     if same_components and (differ := model_difference(certificate.model, smooth.identity(given))):
         raise InputError(
             f"the model is not the one that was certified: {differ}. Give that model, in the same precision (a "
@@ -250,7 +304,8 @@ class Audit:
         tests = sum(finding.tests for finding in self.findings)
         tested = f"{subjects:,} {self.findings[0].subject} in {inputs} inputs, {tests:,} tests with fresh draws. "
         if not self.refuted:
-            return f"{tested}0 of {inputs} inputs have a violation: consistent with the claims."
+            power = f" {min(self.findings, key=lambda each: each.detectable).power}" if tests else ""
+            return f"{tested}0 of {inputs} inputs have a violation: consistent with the claims.{power}"
         return (
             f"{tested}{self.refuted} of {inputs} inputs have a violation. If all claims hold as often as they say, at "
             f"least {self.refuted} are refuted with probability at most {upper_digits(self.p_value, 2)} (Bin({inputs}, "
@@ -276,7 +331,7 @@ def audit_many(
 
 
 def _perturbed(
-    smooth: Smooth, x: torch.Tensor, certificate: Certificate, *, agree: IntArray, draws: int, steps: int,
+    smooth: Smooth, x: torch.Tensor, certificate: Attacked, *, agree: IntArray, draws: int, steps: int,
     restarts: int, weakest: int, directions: int, seed: int,
 ) -> Iterator[tuple[str, torch.Tensor]]:  # fmt: skip
     """Perturbations within the radius that may break a certificate, and their names; ``agree`` was counted at x."""
@@ -308,14 +363,28 @@ def _perturbed(
         yield f"random direction {i + 1}", threat.apply(batch, threat.step(batch, zero, towards, 2 * threat.radius))[0]
 
 
-def _most_violating(n: int, level: float, inputs: int, certified: int) -> int:
-    """The largest count of n that rejects "p is at least 1/2", at an equal share of the level for every test."""
-    p = p_values(n, 0.5)[::-1]  # P(Bin(n, 1/2) <= k), for k = 0 .. n
+def _most_violating(n: int, level: float, inputs: int, certified: int, *, least: float = 0.5) -> int:
+    """The largest count of n that rejects "p is at least ``least``", at an equal share of the level for every test."""
+    p = p_values(n, 1 - least)[::-1]  # P(Bin(n, least) <= k), for k = 0 .. n
     each = level / (inputs * certified)
     most = int(np.count_nonzero(p <= each)) - 1
     if most < 0:
+        of = f"{certified:,} components at " if certified > 1 else ""
         raise InputError(
-            f"n={n} draws can refute nothing at level={exact(level)} over {certified:,} components at {inputs} "
-            f"perturbed inputs: use n >= {int(np.ceil(-np.log2(each))) + 1}"
+            f"n={n} draws can refute nothing at level={exact(level)} over {of}{inputs} "
+            f"perturbed inputs: use n >= {int(np.ceil(np.log(each) / np.log1p(-least))) + 1}"
         )
     return most
+
+
+SURE = 0.95
+"""With this probability an audit finds what its verdict says that it finds."""
+
+
+def detectable(n: int, most: int) -> float:
+    """The largest probability that n draws reject with probability `SURE`, if up to ``most`` agreeing ones reject.
+
+    >>> round(detectable(1000, 400), 3)
+    0.375
+    """
+    return float(lower_bounds(n, 1 - SURE)[most + 1]) if most < n else 1.0

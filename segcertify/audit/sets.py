@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from segcertify.arrays import BoolArray
-from segcertify.audit.certificates import Perturbed, _perturbed, _require_about
+from segcertify.audit.certificates import Perturbed, _perturbed, _require_about, detectable
 from segcertify.class_counts import most_frequent
 from segcertify.errors import InputError, require_integer, require_probability
-from segcertify.numerals import exact
+from segcertify.numerals import exact, upper
 from segcertify.preprocessing import Preprocessing
 from segcertify.sampling.draws import Input
 from segcertify.sampling.seeds import seed_of_run
@@ -51,6 +51,25 @@ class SetFinding:
         return self.subjects * self.inputs
 
     @property
+    def detectable(self) -> float:
+        """1 less the smallest probability of a label outside its set that the audit finds almost surely.
+
+        Found with probability `SURE` (`segcertify.audit.certificates`), at one of the inputs. 1 without tests.
+        """
+        if not self.tests:
+            return 1.0
+        least = int(np.argmax(_violating(self.n, self.level, self.tests)))
+        return detectable(self.n, self.n - least)
+
+    @property
+    def power(self) -> str:
+        """What the audit would have found, in a sentence."""
+        return (
+            "It finds with 95 % probability a label outside its set whose probability at one of these inputs is at "
+            f"least {upper(1 - self.detectable)}; at most 1/2 is claimed."
+        )
+
+    @property
     def refuted(self) -> bool:
         """Whether any set is left."""
         return bool(self.violated.any())
@@ -62,7 +81,7 @@ class SetFinding:
         if not self.certificate.excludes:
             return "The sets exclude nothing, so there is nothing to refute."
         if not self.refuted:
-            return f"No violation: {tested}. The claim rests on its proof; this audit did not refute it."
+            return f"No violation: {tested}. The claim rests on its proof; this audit did not refute it. {self.power}"
         return (
             f"{int(self.violated.sum()):,} components have a majority label outside their set: {tested}. The "
             f"certificate is refuted. A true claim is refuted with probability at most {exact(self.level)}; a claim "
@@ -100,7 +119,7 @@ def audit_sets(
     inputs, violated = 1 + directions + len(also), np.zeros(certificate.labels.shape, bool)
     if not certificate.excludes:
         return SetFinding(certificate, violated, 0, n, level, seed)
-    enough = pilotless_p_values(n, 0.5) <= level / (inputs * certificate.N)
+    enough = _violating(n, level, inputs * certificate.N)
     if not enough.any():
         raise InputError(f"n={n} draws can refute nothing at level={exact(level)} over {certificate.N:,} components")
     smooth = Smooth(model, certificate.noise, seed=seed, batch_size=batch_size, device=device)
@@ -116,3 +135,8 @@ def audit_sets(
         known = np.take_along_axis(certificate.sets, np.minimum(top, len(certificate.sets) - 1)[None].astype(int), 0)[0]
         violated |= enough[count] & ~(known & (top < len(certificate.sets)))
     return SetFinding(certificate, violated, inputs, n, level, seed)
+
+
+def _violating(n: int, level: float, tests: int) -> BoolArray:
+    """Which counts of a label outside its set, of n draws, are a violation at an equal share of the level: (n + 1,)."""
+    return np.asarray(pilotless_p_values(n, 0.5) <= level / tests)

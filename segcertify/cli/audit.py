@@ -11,9 +11,11 @@ import typer
 
 from segcertify.certificate import Certificate
 from segcertify.cli import options as opt
+from segcertify.cli.metric_audits import audited_metric, is_metric, metric_perturbed
 from segcertify.cli.printing import Printer
 from segcertify.cli.set_audits import audit_of_sets, is_sets
 from segcertify.errors import InputError
+from segcertify.metrics.certificate import MetricCertificate
 from segcertify.noise import EXAMPLES, Noise
 from segcertify.numerals import percent
 from segcertify.storage.reading import is_folder
@@ -21,15 +23,19 @@ from segcertify.votes import seed_text
 
 if TYPE_CHECKING:
     from segcertify.arrays import Array
-    from segcertify.audit import Audit, Finding, SamplerFinding
-    from segcertify.audit.certificates import Options
+    from segcertify.audit import Audit, Finding, MetricFinding, SamplerFinding
+    from segcertify.audit.certificates import Effort
+    from segcertify.data import Input
     from segcertify.report.table import Table
     from segcertify.sampling.segmenter import Segmenter
 
 
 def audit(
     claim: Annotated[
-        Path | None, typer.Argument(help="A certificate's file, or the folder of an evaluation that kept its votes.")
+        Path | None,
+        typer.Argument(
+            help="A certificate's file, of labels or of a metric, or the folder of an evaluation that kept its votes."
+        ),
     ] = None,
     model: opt.Model[str | None] = None,
     input: Annotated[Path | None, typer.Option(help="The input that was certified.")] = None,
@@ -48,6 +54,8 @@ def audit(
     seed: opt.Seed[int | None] = None,
     correction: opt.Correction[str | None] = None,
     sets: opt.Sets = False,
+    label: opt.Label = None,
+    ignore: opt.Ignore = 255,
     short_side: opt.ShortSide = None,
     full_size: opt.FullSize = False,
     every: opt.Every[int] = 1,
@@ -67,9 +75,7 @@ def audit(
     --setting and --correction choose one of an evaluation's claims, by default its first. --steps 0 leaves the attacks
     out, for models without gradients. --sets audits an evaluation's sets instead of its labels.
     """
-    import torch
-
-    from segcertify.audit import audit_certificate, audit_run
+    from segcertify.audit import audit_run
     from segcertify.cli.inputs import read
     from segcertify.sampling.seeds import seed_of_run
 
@@ -82,7 +88,7 @@ def audit(
         )  # fmt: skip
         return
     run = claim if claim is not None and is_folder(claim) else None
-    certificate = Certificate.load(claim) if claim is not None and run is None else None
+    certificate = _loaded(claim) if claim is not None and run is None else None
     device, seed = opt.chosen_device(device), seed_of_run(seed).value
     ready = partial(opt.ready_model, device=device, trust_code=trust_code)
     if sampler:
@@ -93,19 +99,16 @@ def audit(
         x = None if input is None else read(input, segmenter, short_side=short_side, full_size=full_size).x
         _audit_sampler(noises, segmenter, x, printer=printer, level=level, seed=seed, device=device)
         return
-    options: Options = {
+    options: Effort = {
         "n": n, "draws": copies, "steps": steps, "restarts": restarts, "level": level, "batch_size": batch_size,
         "device": device, "progress": printer.progress,
     }  # fmt: skip
-    found: Finding | Audit
+    found: Audit | Finding | MetricFinding
     values: dict[str, Any] = {}
     if certificate is not None and model is not None and input is not None:
         segmenter = ready(model, precision=precision)
-        about = read(input, segmenter, short_side=short_side, full_size=full_size)
-        found = audit_certificate(
-            segmenter, torch.from_numpy(about.x), certificate, preprocessing=about.preprocessing, seed=seed, **options
-        )
-        table = _perturbed(found)
+        about = read(input, segmenter, label=label, ignore=ignore, short_side=short_side, full_size=full_size)
+        found, table = _audited(segmenter, about, certificate, seed=seed, options=options)
         printer.say(certificate.claim)
         printer.table(table)
         values = {"claim": certificate.claim, "tests": found.tests, "perturbed": table}
@@ -132,6 +135,27 @@ def audit(
     printer.result(verdict=found.verdict, refuted=found.refuted, seed=seed, **values)
     if found.refuted:
         raise typer.Exit(1)
+
+
+def _loaded(file: Path) -> Certificate | MetricCertificate:
+    return MetricCertificate.load(file) if is_metric(file) else Certificate.load(file)
+
+
+def _audited(
+    model: Segmenter, about: Input, certificate: Certificate | MetricCertificate, *, seed: int, options: Effort
+) -> tuple[Finding | MetricFinding, Table]:
+    """What an audit of one certificate found, and a table of the perturbed inputs."""
+    import torch
+
+    from segcertify.audit import audit_certificate
+
+    if isinstance(certificate, MetricCertificate):
+        measured = audited_metric(model, about, certificate, seed=seed, options=options)
+        return measured, metric_perturbed(measured)
+    found = audit_certificate(
+        model, torch.from_numpy(about.x), certificate, preprocessing=about.preprocessing, seed=seed, **options
+    )
+    return found, _perturbed(found)
 
 
 def _audit_sampler(

@@ -44,6 +44,8 @@ class MetricCertificate(Issued):
     noise: Noise
     norm: str = ""
     two_sided: bool = False
+    metric_digest: str = ""
+    """Tells the metric from those of the same name with another target; empty if it has none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -31,10 +31,9 @@ def require_settings(found: Mapping[str, Any]) -> None:
     if (methods := _texts("sets", found["sets"])) != list(dict.fromkeys(each for each in methods if each in SETS)):
         raise InputError(f"sets must be some of {', '.join(SETS)}, but are {methods!r:.100}")
     _require_numbers(found)
-    if found["attack"] is not None:
-        AttackSettings(**_mapping("attack", found["attack"]))
-    if found["looks"] is not None:
-        LookSettings(**_mapping("looks", found["looks"]))
+    for name, kind in (("attack", AttackSettings), ("looks", LookSettings)):
+        if found[name] is not None:
+            kind(**_mapping(name, found[name]))
     for noise in _mapping("noises", found["noises"] or {}).values():
         _mapping("a noise", noise)
     if found["preprocessing"] is not None:

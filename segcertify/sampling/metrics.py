@@ -84,7 +84,8 @@ def certify_metrics(
     values = metric_values(draws, saved, metrics, n=n, progress=progress)
     return [
         MetricCertificate(
-            described[i][0], values[i], radius, share, alpha, smooth.noise, norm or "", sided[i], seed=draws.seed,
+            described[i][0], values[i], radius, share, alpha, smooth.noise, norm or "", sided[i], described[i][1],
+            seed=draws.seed,
             input_id=draws.input_id, seed_given=draws.seed_given, input_shape=draws.input_shape,
             input_digest=input_digest(draws.x), model=smooth.identity(draws), preprocessing=preprocessing,
         )

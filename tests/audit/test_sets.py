@@ -5,11 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from segmenters import NOISE
 
 import segcertify as sc
 from segcertify.audit import Perturbed
 from segcertify.audit.sets import audit_sets
+from segcertify.numerals import upper
+from segcertify.stats.pilotless import pilotless_p_values
 
 X = torch.linspace(-1, 2, 40)
 
@@ -30,6 +33,15 @@ def test_true_sets_are_not_refuted():
     finding = audit_sets(three, X, found, n=300, seed=1)
     assert not finding.refuted
     assert finding.verdict.startswith("No violation: 40 sets at 4 inputs, 300 fresh draws each")
+
+
+def test_the_verdict_says_what_would_have_been_found():
+    """A label of the stated probability reaches a violating count with 95 %, by the exact binomial; less would not."""
+    finding = audit_sets(three, X, certified(), n=300, seed=1)
+    least = int(np.argmax(pilotless_p_values(300, 0.5) <= finding.level / finding.tests))
+    assert stats.binom.sf(least - 1, 300, 1 - finding.detectable) == pytest.approx(0.95, abs=1e-9)
+    assert 0.5 < 1 - finding.detectable < 1
+    assert f"whose probability at one of these inputs is at least {upper(1 - finding.detectable)}" in finding.verdict
 
 
 def test_a_wrong_set_is_refuted():

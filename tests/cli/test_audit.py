@@ -9,6 +9,7 @@ import trees
 from PIL import Image
 
 import segcertify as sc
+from segcertify.cli.metric_audits import is_metric
 from segcertify.cli.set_audits import is_sets
 
 pytestmark = pytest.mark.fresh_seed
@@ -133,3 +134,33 @@ def test_an_evaluation(folder, segcertify):
     assert "the run has no correction 'bonferroni', only holm" in refused
     refused = segcertify(*arguments, "--setting", "0.25,100,0.75", code=2).err
     assert "write --setting sigma=0.25,n=100,tau=0.75 instead of" in refused
+
+
+def test_a_metric_certificate_and_an_edited_one(photo, segcertify):
+    """Metrics are made again by their names; ground truth of another image is another metric, and refused."""
+    for name, labels in (("truth", 60), ("other", 150)):
+        pixels = np.asarray(Image.open("photo.png"))[..., 0]
+        Image.fromarray((pixels < labels + 67).astype(np.uint8)).save(f"{name}.png")
+    settings = ["photo.png", *BRIGHT, "--sigma", "0.25", "--n", "100", "--out", "metrics"]
+    segcertify("certify", *settings, "--metric", "miou", "--metric", "area:0", "--label", "truth.png")
+    about = ["--input", "photo.png", *BRIGHT, "--n", "100", "--steps", "3", "--label"]
+    for name in ("miou", "area-0"):
+        shown = segcertify("audit", f"metrics/metric-{name}.safetensors", *about, "truth.png")
+        assert "runs that kept the bound" in shown.out
+        assert "No violation: 100 fresh noisy runs at each of" in shown.text
+        assert "It finds with 95 % probability a perturbed input" in shown.text
+    file = "metrics/metric-miou.safetensors"
+    assert is_metric(file)
+    assert not is_metric(photo)
+    assert "made with another target" in segcertify("audit", file, *about, "other.png", code=2).err
+    assert "compares with ground truth, but the input has none" in segcertify("audit", file, *about[:-1], code=2).err
+    true = sc.MetricCertificate.load(file)
+    replace(true, values=np.full(100, 0.999)).save("edited.safetensors")
+    found = segcertify("audit", "edited.safetensors", *about, "truth.png", "--json", code=1).json
+    assert found["refuted"] is True
+    assert "The certificate is refuted" in found["verdict"]
+    assert found["perturbed"][0]["violated"] == "yes"
+    replace(true, metric="my own").save("own.safetensors")
+    own = segcertify("audit", "own.safetensors", *about, "truth.png", code=2).err
+    assert "cannot make the metric 'my own' again" in own
+    assert "segcertify.audit.audit_metric" in own

@@ -1,11 +1,15 @@
-"""An audit accuses a right sampler or a true certificate with probability ``level`` at most."""
+"""An audit accuses a right sampler or a true certificate with probability ``level`` at most, and finds false ones."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import segcertify as sc
-from segcertify.audit import audit_certificate, audit_sampler
+from segcertify.audit import audit_certificate, audit_metric, audit_sampler
+from segcertify.audit.certificates import _most_violating, detectable
 
 pytestmark = pytest.mark.statistical
 GAUSSIAN = sc.Gaussian(0.25)
@@ -35,3 +39,84 @@ def test_the_false_alarm_rate_of_certificate_audits_holds(rate_exceeds):
     ]
     assert not rate_exceeds(sum(found), 600, 0.2), sum(found)
     assert sum(found) > 30  # the test is exact, not idle
+
+
+SIGMA, SHARE, WHERE = 0.25, 0.6, 27
+STEPS = torch.linspace(-0.45, 0.45, 33, dtype=torch.float64)
+DARK = np.zeros(33, int)
+
+
+def rising(batch):
+    """Pixels that turn on one after the other as the one number of an input rises: an attack raises it."""
+    return torch.stack([STEPS - batch, batch - STEPS], 1)
+
+
+def tight():
+    """A true claim with nothing to spare: within R exactly `SHARE` of the noisy runs keep the bound.
+
+    The noise must stay below the step `WHERE` after a push by R.
+    """
+    values, radius = np.full(1000, (33 - WHERE) / 33), float(STEPS[WHERE]) - stats.norm(scale=SIGMA).ppf(SHARE)
+    return sc.MetricCertificate("accuracy", values, radius, SHARE, 0.001, sc.Gaussian(SIGMA))
+
+
+def audited(certificate, seed, **options):
+    settings = {"n": 1000, "steps": 4, "draws": 4, "directions": 1, "seed": seed, "target": DARK}
+    x, metric = torch.zeros(1, dtype=torch.float64), sc.metrics.overall_accuracy(DARK)
+    return audit_metric(rising, x, certificate, metric, **settings | options)
+
+
+def test_the_false_alarm_rate_of_metric_audits_holds(rate_exceeds):
+    """At a large level, of a claim with nothing to spare: 300 audits, refuted in at most 30 % (1e-6)."""
+    certificate = tight()
+    found = [audited(certificate, seed, n=100, level=0.3) for seed in range(300)]
+    assert not rate_exceeds(sum(each.refuted for each in found), 300, 0.3)
+    assert sum(each.refuted for each in found) > 20  # the test is exact, not idle: attacks reach the worst input
+    pushed = [float(each.x[0]) for each in found[0].perturbed if each.name.startswith("attack")]
+    assert max(pushed) == pytest.approx(certificate.radius)
+
+
+def raised(certificate):
+    """The bound is the value of another rank, off by many."""
+    return replace(certificate, values=certificate.values + 4 / 33)
+
+
+def halved(certificate):
+    """The norm of a resize was taken for half of what it is: the radius is twice the proven one."""
+    return replace(certificate, radius=2 * certificate.radius)
+
+
+@pytest.mark.parametrize("defect", [raised, halved])
+def test_planted_defects_of_metric_certificates_are_caught(defect):
+    """In all of 20 audits at level 1e-6; the true certificate is in none."""
+    for seed in range(20):
+        assert audited(defect(tight()), seed).refuted
+        assert not audited(tight(), seed).refuted
+
+
+@pytest.mark.parametrize("of_labels", [True, False])
+def test_what_an_audit_says_that_it_finds_is_found(of_labels, rate_exceeds):
+    """Of violations exactly as large as the verdict says, at most 5 % of 400 audits miss one (1e-6)."""
+    n, level = 200, 1e-3
+    share = 0.5 if of_labels else SHARE
+    kept = detectable(n, _most_violating(n, level, 1, 1, least=share))
+    at = torch.tensor(stats.norm(scale=SIGMA).ppf(kept))
+    x, options = torch.zeros(1, dtype=torch.float64), {"n": n, "level": level, "steps": 0}
+
+    def below(batch):
+        return (batch > at).long()
+
+    metric, zero = sc.metrics.overall_accuracy(np.zeros(1, int)), np.zeros(1, int)
+    claim = sc.MetricCertificate("accuracy", np.ones(1000), 0.0, SHARE, 0.001, sc.Gaussian(SIGMA))
+    votes = sc.Votes(zero, np.full(1, 100), n=100, n0=10, noise=sc.Gaussian(SIGMA))
+    labels = sc.certify_votes(votes, tau=0.5, alpha=0.001)  # a radius of 0
+    missed = 0
+    for seed in range(400):
+        if of_labels:
+            finding = audit_certificate(below, x, labels, seed=seed, **options)
+            assert finding.detectable == kept
+        else:
+            finding = audit_metric(below, x, claim, metric, seed=seed, **options)
+        missed += not finding.refuted
+    assert not rate_exceeds(missed, 400, 0.05), missed
+    assert missed > 3  # the figure is exact, not idle
