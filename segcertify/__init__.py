@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from segcertify.certification import indiv_class as indiv_class
     from segcertify.certification import radius_map as radius_map
     from segcertify.errors import InputError as InputError
+    from segcertify.errors import ModelError as ModelError
     from segcertify.evaluation import evaluate as evaluate
     from segcertify.looks import Enough as Enough
     from segcertify.metrics.certificate import MetricCertificate as MetricCertificate
@@ -64,7 +65,7 @@ _HOME = {
     "sampling.baselines": ("joint_class",),
     "sampling.metrics": ("certify_metric",),
     "evaluation": ("evaluate",),
-    "errors": ("InputError",),
+    "errors": ("InputError", "ModelError"),
     "sets.exclusion": ("certify_sets",),
     "sets.certificate": ("SetCertificate",),
     "sets.planning": ("plan_sets",),

@@ -150,7 +150,8 @@ def _image(values: Preprocessing) -> str:
     before, after = values.get("before"), values.get("after")
     if before is None or after is None:
         short = values.get("short_side")
-        size = f"a short side of {short} pixels" if short else after and f"{_pixels(after)} pixels"
+        most = "at most " if values.get("shrinks") else ""
+        size = f"a short side of {most}{short} pixels" if short else after and f"{_pixels(after)} pixels"
         resized = f"resized to {size} ({values.get('method')}) and " if size else ""
         in_file = " In the pixels of a file it is larger or smaller, by the norm of the file's resize." if size else ""
         return f"images are {resized}divided by 255, so that colours lie in [0, 1].{in_file if _exact(values) else ''}"

@@ -101,6 +101,7 @@ def certify(
     claim = Claimed(tau, alpha, procedure(correction, k=k, b=b), norm or drawn.norm)
     with locked(out), resumable(lambda: draws_kept(resume)):
         file = claim.file(out)
+        already = [each for each in (file, votes) if each.exists()]
         certificate = certify(
             segmenter, x, noise=drawn, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, correction=correction, k=k, b=b,
             norm=norm, looks=looks, until=until, batch_size=batch_size, device=device, input_id=input_id(input),
@@ -122,7 +123,7 @@ def certify(
         names = class_names(segmenter, len(of_sets.sets))
         printer.facts(sets_facts(of_sets, names))
         files, values = [*files, *set_files], values | {"sets": sets_values(of_sets, names)}
-    printer.files(files)
+    printer.files(files, again=already)
     printer.result(**values, files=files)
 
 

@@ -9,6 +9,7 @@ from torch import nn
 from segcertify.certificate import Certificate
 from segcertify.cli.options import chosen_side
 from segcertify.data import Input, read_input
+from segcertify.data.images.reading import image_size
 from segcertify.data.reading import CLOUD_SUFFIXES
 from segcertify.figures.palette import Colours, part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
@@ -29,7 +30,7 @@ def read(
     """An input as the model takes it: clouds with or without normals, images at its size, labels of its classes."""
     shapes, card, side = _for_shapes(model), card_of(model), chosen_side(short_side, full_size)
     if side is None and not full_size and path.suffix.lower() not in (".npy", *CLOUD_SUFFIXES):
-        side = given_short_side(model)
+        side = given_short_side(model, image_size(path))
     return read_input(
         path,
         cloud=shapes is not None,

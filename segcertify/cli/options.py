@@ -151,7 +151,8 @@ ShortSide = Annotated[
     int | None,
     _option(
         "--short-side",
-        "Resize images to this many pixels on the short side; by default to the size that the model's card states.",
+        "Resize images to this many pixels on the short side; by default larger ones shrink to the size that the "
+        "model's card states.",
         INPUT,
     ),
 ]
@@ -315,16 +316,17 @@ def chosen_side(short_side: int | None, full_size: bool) -> int | None:
 
 
 def resized_scenes(scenes: DataSet, model: object, *, short_side: int | None, full_size: bool) -> DataSet:
-    """The scenes at the short side that was named, or at the model's, unless all of them have it already."""
+    """The scenes at the short side that was named, or at most at the model's: smaller ones stay as they are."""
     from segcertify.data import ImageSet
     from segcertify.models import given_short_side
 
     if (side := chosen_side(short_side, full_size)) is not None:
         return scenes.resized(side)
-    side = None if full_size or not isinstance(scenes, ImageSet) else given_short_side(model)
-    if side is None or all(min(scenes.shape(index)) == side for index in range(len(scenes))):
+    side = None if full_size else given_short_side(model)
+    if side is None or not isinstance(scenes, ImageSet):
         return scenes
-    return scenes.resized(side)
+    fits = all(min(scenes.shape(index)) <= side for index in range(len(scenes)))
+    return scenes if fits else scenes.shrunk(side)
 
 
 def noise_on(text: str, axis: int) -> str:

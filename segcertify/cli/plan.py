@@ -71,8 +71,11 @@ def plan(
         "components N": f"{found.N:,}",
         "tau, alpha, correction": f"{exact(tau)}, {exact(alpha)}, {found.correction}",
         "smallest n that certifies anything": f"{found.n_min:,}",
-        f"disagreeing draws tolerated at n = {found.n:,}": tolerates,
+        f"disagreeing draws tolerated at n = {found.n:,}, if all components have as many": tolerates,
     }
+    if found.correction == "holm" and found.tolerates is not None:
+        alone = plan(1, tau, alpha=alpha, n=found.n).tolerates
+        facts["tolerated at the last component, once Holm certified all others"] = f"{alone:,}"
     if found.expected is not None:
         facts[f"expected certified fraction at p = {exact(p or 0)}"] = measured(found.expected)
     wide = None if target_radius is None else scale_for(type(drawn(1.0)), target_radius, tau=tau)

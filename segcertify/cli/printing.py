@@ -86,10 +86,10 @@ class Printer:
         if not (self.json or self.quiet):
             console.print(visible(text), soft_wrap=True)
 
-    def files(self, files: Sequence[Path]) -> None:
-        """Print a line for each file written."""
+    def files(self, files: Sequence[Path], *, again: Sequence[Path] = ()) -> None:
+        """Print a line for each file written, or taken as it was: ``again``."""
         for file in files:
-            self.detail(f"wrote {file}")
+            self.detail(f"{'taken again, unchanged:' if file in again else 'wrote'} {file}")
 
     def note(self, text: str | None) -> None:
         """Print a note for the user on standard error, if there is one."""

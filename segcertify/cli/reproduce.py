@@ -114,7 +114,8 @@ def _of_clouds(name: str) -> Callable[..., None]:
         **settings: Any,
     ) -> None:
         if results is not None:
-            _show(name, results, settings["rows"], printer=Printer(settings["json"], settings["quiet"]))
+            printer = Printer(settings["json"], settings["quiet"])
+            _show(name, results, settings["rows"], out=settings["out"], printer=printer)
             return
         if data is None or not model:
             raise InputError(f"reproduce {name} needs --data and --named-model, or --results")
@@ -126,8 +127,8 @@ def _of_clouds(name: str) -> Callable[..., None]:
     return opt.with_options(command, _shared())
 
 
-def _show(name: str, path: Path, rows: Sequence[str] | None, *, printer: Printer) -> None:
-    """Print a table of clouds with the numbers of a file of results."""
+def _show(name: str, path: Path, rows: Sequence[str] | None, *, out: Path | None, printer: Printer) -> None:
+    """Print a table of clouds with the numbers of a file of results, and write it if a folder was named."""
     from segcertify.reproduce.comparison import beside_results
     from segcertify.reproduce.paper_tables import paper_table
 
@@ -144,7 +145,9 @@ def _show(name: str, path: Path, rows: Sequence[str] | None, *, printer: Printer
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise InputError(f"{path} holds no results of experiments/cloud_models.py ({error!r})") from None
     printer.table(result)
-    printer.result(table=result, notes=result.notes, files=[path])
+    files = [] if out is None else result.save(opt.folder(out), name)
+    printer.files(files)
+    printer.result(table=result, notes=result.notes, files=[path, *files])
 
 
 def _shared() -> list[inspect.Parameter]:

@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -73,13 +74,16 @@ Licence = Annotated[
 ]
 
 
-def with_recipe(command: Callable[..., None], recipe: Recipe | None = None) -> Callable[..., None]:
-    """The command with an option for each field of a `Recipe`, instead of its ``**settings``."""
+def with_training(command: Callable[..., None], *, out: str, recipe: Recipe | None = None) -> Callable[..., None]:
+    """The command with the options of `run_training` and of all fields of a `Recipe`, instead of its ``**settings``.
+
+    ``out`` and the ``recipe`` are the defaults.
+    """
     from segcertify.training.recipe import Recipe
 
     hints = get_type_hints(Recipe) | {"sigma": list[float], "class_weights": str}
     defaults = (recipe or Recipe()).to_plain()
-    parameters, panel = [], ""
+    parameters, panel = [*_training_options(Path(out)).values()], ""
     for field in fields(Recipe):
         panel = PANELS.get(field.name, panel)
         own_option = typer.Option(help=field.metadata["help"], rich_help_panel=panel)
@@ -93,6 +97,46 @@ def with_recipe(command: Callable[..., None], recipe: Recipe | None = None) -> C
             )
         )
     return with_options(command, parameters)
+
+
+def _training_options(out: Path) -> dict[str, inspect.Parameter]:
+    """The options that `run_training` takes, by name."""
+    parameters = inspect.signature(run_training, eval_str=True).parameters.values()
+    options = {each.name: each for each in parameters if each.kind is each.KEYWORD_ONLY}
+    return options | {"out": options["out"].replace(default=out)}
+
+
+def run_training(
+    job: Callable[..., Path], *, validation: Validation = None, log_every: LogEvery = 50, save_every: SaveEvery = 500,
+    validate_every: ValidateEvery = 1000, tensorboard: TensorBoard = False, device: Device = None,
+    memory: Memory = None, trust_code: TrustCode = False, out: Out[Path] = Path("trained"), half: Half = False,
+    licence: Licence = "not stated", json: Json = False, quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """Train, and print the files. ``job`` is `segcertify.training.train` with a network, its data and a recipe."""
+    from segcertify.data import load
+    from segcertify.sampling.draws import require_device
+    from segcertify.training import Intervals
+
+    printer = Printer(json, quiet)
+    with resumable(lambda: state_kept(out)):
+        path = job(
+            out=out, validation=None if validation is None else load(validation), licence=licence, half=half,
+            device=None if device is None else require_device(device), tensorboard=tensorboard, memory=memory,
+            intervals=Intervals(log_every, save_every, validate_every), trust_code=trust_code,
+            progress=printer.progress,
+        )  # fmt: skip
+    if is_first():
+        print_trained(printer, path)
+
+
+def is_first() -> bool:
+    """Whether this is the first of torchrun's processes: one prints."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def without_recipe(settings: dict[str, Any]) -> dict[str, Any]:
+    """Of a command's ``**settings``, those of `run_training`; they are taken out, which leaves the recipe's."""
+    return {name: settings.pop(name) for name in _training_options(Path())}
 
 
 def _chosen(
@@ -145,7 +189,7 @@ def state_kept(out: Path) -> str:
     return f"the state after {archive.read_content(state).header['step']} steps is kept in {state}"
 
 
-@with_recipe
+@partial(with_training, out="trained")
 def train(
     context: typer.Context,
     data: Data[list[str]],
@@ -162,19 +206,6 @@ def train(
         Path | None,
         typer.Option(help="Weights to start from: EfficientNet-Lite's for lite, or a model of this architecture."),
     ] = None,
-    validation: Validation = None,
-    log_every: LogEvery = 50,
-    save_every: SaveEvery = 500,
-    validate_every: ValidateEvery = 1000,
-    tensorboard: TensorBoard = False,
-    device: Device = None,
-    memory: Memory = None,
-    trust_code: TrustCode = False,
-    out: Out[Path] = Path("trained"),
-    half: Half = False,
-    licence: Licence = "not stated",
-    json: Json = False,
-    quiet: Quiet = False,
     **settings: Any,
 ) -> None:
     """Train a model on noise, so that it can be certified. Run again to resume; use torchrun for several GPUs."""
@@ -183,16 +214,13 @@ def train(
     from segcertify.data import load, mixture
     from segcertify.models import new, start_from
     from segcertify.models.initial_weights import described
-    from segcertify.sampling.draws import require_device
-    from segcertify.training import Intervals, train
+    from segcertify.training import train
 
-    first = os.environ.get("RANK", "0") == "0"  # of torchrun's processes, one prints
-    printer, out = Printer(json, quiet), folder(out)
+    run = without_recipe(settings)
+    folder(run["out"])
     settings, model = _chosen(context, recipe_name, settings, model)
     recipe = recipe_of(settings)
-    intervals = Intervals(log_every, save_every, validate_every)
     scenes = mixture([load(spec) for spec in data], times or ())
-    others = None if validation is None else load(validation)
     import_from_here(model, recipe.teacher)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
@@ -200,17 +228,11 @@ def train(
     if start is not None:
         start = model_file(start)
         fresh, total = start_from(network, start), len(network.state_dict())
-        if first:
+        if is_first():
+            printer = Printer(run["json"], run["quiet"])
             printer.note(f"started from {start}: {total - len(fresh)} of {total} weights")
-    with resumable(lambda: state_kept(out)):
-        path = train(
-            network, scenes, recipe, out=out, spec=model, start="" if start is None else described(start),
-            validation=others, licence=licence, half=half, device=None if device is None else require_device(device),
-            intervals=intervals, tensorboard=tensorboard, memory=memory, trust_code=trust_code,
-            progress=printer.progress,
-        )  # fmt: skip
-    if first:
-        print_trained(printer, path)
+    start_text = "" if start is None else described(start)
+    run_training(partial(train, network, scenes, recipe, spec=model, start=start_text), **run)
 
 
 def print_trained(printer: Printer, path: Path) -> None:

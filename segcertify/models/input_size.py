@@ -16,11 +16,18 @@ def best_size(model: object) -> int | tuple[int, int] | None:
     return None if card is None else card.input_size
 
 
-def given_short_side(model: object) -> int | None:
+def given_short_side(model: object, size: Sequence[int] | None = None) -> int | None:
     """The short side of the images that a model is given, in pixels; None if it takes them as they are.
 
-    It is the one that its card states. A model that rescales its input itself (`MultiScale`) takes any size.
+    It is the one that its card states. A model that rescales its input itself (`MultiScale`) takes any size. An image
+    whose ``size`` (height, width) is known and not larger stays as it is: to enlarge it would shrink the radius in its
+    own pixels.
     """
+    side = _stated_side(model)
+    return None if side is None or (size is not None and min(size) <= side) else side
+
+
+def _stated_side(model: object) -> int | None:
     card, size = card_of(model), best_size(model)
     if card is None or card.of_clouds or size is None or _rescaling(model) is not None:
         return None
@@ -42,6 +49,8 @@ def size_note(model: object, shape: Sequence[int]) -> str | None:
     if any(1 / FAR <= each / best <= FAR for each in sides):
         return None
     has, cure = f"{shape[-2]} x {shape[-1]} pixels", f"resize it to a short side of about {best} pixels"
+    if not card.of_clouds and max(sides) < best:
+        cure = f"{cure} (small images are not enlarged by default: that makes R in their own pixels smaller)"
     if card.of_clouds:
         has, cure = f"{side} points", f"draw about {best} points from the shape"
     return f"this model does best on {card.inputs}, but this input has {has}: {cure}"

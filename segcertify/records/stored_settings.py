@@ -31,13 +31,18 @@ def require_settings(found: Mapping[str, Any]) -> None:
     if (methods := _texts("sets", found["sets"])) != list(dict.fromkeys(each for each in methods if each in SETS)):
         raise InputError(f"sets must be some of {', '.join(SETS)}, but are {methods!r:.100}")
     _require_numbers(found)
-    for name, kind in (("attack", AttackSettings), ("looks", LookSettings)):
-        if found[name] is not None:
-            kind(**_mapping(name, found[name]))
+    _require_optional(found)
     for noise in _mapping("noises", found["noises"] or {}).values():
         _mapping("a noise", noise)
     if found["preprocessing"] is not None:
         require_preprocessing(_mapping("preprocessing", found["preprocessing"]))
+
+
+def _require_optional(found: Mapping[str, Any]) -> None:
+    """What only some runs have."""
+    for name, kind in (("attack", AttackSettings), ("looks", LookSettings)):
+        if found[name] is not None:
+            kind(**_mapping(name, found[name]))
 
 
 def _require_numbers(found: Mapping[str, Any]) -> None:

@@ -244,7 +244,7 @@ class Smooth:
         An n that could certify nothing is refused before sampling. ``save_votes``
         also writes the votes to a file. If it holds votes of the same input, model,
         noise, n, n0, mask, pre-processing and seed, these are taken again: asking again
-        gives the same certificate. Others are refused.
+        gives the same certificate. Others are refused, and so are votes that looks ended too early for this claim.
 
         ``looks`` are tests within the n draws, each at alpha / L: a number of them begins where all draws that agree
         can certify. Sampling stops at a look at which nothing more can be gained, or earlier: ``until`` is a share of
@@ -274,6 +274,7 @@ class Smooth:
         stored.require_same_run(
             draws, n=n, n0=n0, mask=mask, looks=times, model=model, preprocessing=preprocessing
         )  # fmt: skip
+        rule = stored.ending(rule) if rule is not None and stored.votes is not None else rule
         if counts and stored.votes is not None and stored.votes.counts is None:
             raise InputError(
                 f"{save_votes} holds votes without the counts of all classes, which sets need: write to another path "

@@ -4,7 +4,7 @@ Asking again is then no other roll of the dice, costs no new draws for the test,
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,16 @@ class StoredVotes:
         except InputError as error:
             raise _others(self._path, str(error).replace(" do not merge", "")) from None
         self._require("pre-processing", stored.preprocessing, plain)
+
+    def ending(self, until: Callable[[Votes], bool]) -> Callable[[Votes], bool]:
+        """The rule that ends draws where those of the votes ended. Raises `InputError` if ``until`` asks for more."""
+        stored = self.votes
+        if stored is not None and stored.n < stored.planned and not until(stored):
+            raise InputError(
+                f"{self._path} holds votes that a look ended after {stored.n} of {stored.planned} draws, too early for "
+                "what is asked now: ask for a smaller share (until), or write to another path (--out)"
+            )
+        return lambda votes: stored is not None and votes.n >= stored.n
 
     def reused(self, draws: Draws) -> Votes | None:
         """The votes themselves, if their model is known by its weights: a pilot's draws must give the candidates."""

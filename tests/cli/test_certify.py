@@ -390,13 +390,22 @@ def test_bad_clouds(models, chair, case):
 
 
 def test_the_size_of_images(files, segcertify):
-    """By default an image gets the size that a bundled model does best on; at its own size, that is noted."""
+    """By default a large image gets the size that a bundled model does best on, and a small one keeps its own."""
     arguments = ["certify", "photo.png", "--model", "pets", "--sigma", 0.25, "--n", 70, "--n0", 2]
     with Image.open(files / "photo.png") as image:
         width, height = image.size
     small = segcertify(*arguments, "--out", "small", "--full-size", "--json")
     assert "this model does best on" in small.err
     assert small.json["input_radius"] == small.json["radius"]
+    assert "small images are not enlarged by default" in small.err
+    default = segcertify(*arguments, "--out", "default", "--json")
+    assert default.json["input_radius"] == default.json["radius"] == small.json["radius"]
+    assert sc.Certificate.load(files / "default" / "certificate.safetensors").labels.shape == (height, width)
+    enlarged = segcertify(*arguments, "--out", "enlarged", "--short-side", 160, "--json").json
+    assert enlarged["input_radius"] < enlarged["radius"] / 5
+    with Image.open(files / "photo.png") as image:
+        image.resize((10 * width, 10 * height)).save(files / "photo.png")
+    width, height = 10 * width, 10 * height
     shown = segcertify(*arguments, "--out", "large", "--json")
     assert "does best on" not in shown.err
     certificate = sc.Certificate.load(files / "large" / "certificate.safetensors")
@@ -405,6 +414,7 @@ def test_the_size_of_images(files, segcertify):
     assert 0 <= 1 - shown.json["input_radius"] * norm / shown.json["radius"] < 1e-12
     with Image.open(files / "large" / "certified-labels.png") as labels:
         assert labels.size == (width, height)  # enlarged to the photograph
+    assert shown.json["input_radius"] > shown.json["radius"]
     with pytest.raises(InputError, match="--short-side 9 and --full-size exclude each other"):
         certify(files / "photo.png", "pets", 0.25, short_side=9, full_size=True)
     refused = segcertify("certify", "cloud.npy", *arguments[2:], "--short-side", 160, code=2).err
@@ -428,6 +438,11 @@ def test_looks_stop_early_and_say_what_was_saved(files, segcertify):
     assert f"and saved {certificate.saved}" in values["claim"]
     again = segcertify("certify", *arguments, "--looks", 4, "--until", 0.3, "--json")
     assert json.loads(again.out)["certified"] == certificate.certified
+    laxer = segcertify("certify", *arguments, "--looks", 4, "--until", 0.2)
+    assert "taken again, unchanged: looked/votes.safetensors" in laxer.text
+    assert "wrote looked/votes.safetensors" not in laxer.text
+    stricter = segcertify("certify", *arguments, "--looks", 4, "--until", 0.999, code=2).text
+    assert f"a look ended after {certificate.n} of 400 draws, too early for what is asked now" in stricter
     assert "until" in segcertify("certify", *arguments, "--until", 0.3, code=2).text
 
 

@@ -117,7 +117,9 @@ def test_a_recipe_that_names_code_is_refused_without_trust(segcertify, exploit, 
 def test_scenes_get_the_size_of_the_model(tmp_path):
     pets, own = sc.models.load("pets"), {"short_side": None, "full_size": False}
     scenes = sc.data.load(f"pets:{trees.pets(tmp_path / 'small', count=2)}")
-    assert resized_scenes(scenes, pets, **own).shape(0) == (160, 213)
+    assert resized_scenes(scenes, pets, **own) is scenes  # smaller than the model's: to enlarge them would shrink R
+    large = sc.data.load(f"pets:{trees.pets(tmp_path / 'large', size=(240, 320), count=2)}")
+    assert resized_scenes(large, pets, **own).shape(0) == (160, 213)
     assert resized_scenes(scenes, pets, short_side=3, full_size=False).shape(0) == (3, 4)
     assert resized_scenes(scenes, pets, short_side=None, full_size=True) is scenes
     assert resized_scenes(scenes, len, **own) is scenes  # a model without a card

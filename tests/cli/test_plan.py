@@ -8,6 +8,9 @@ def test_plan(segcertify):
     assert "2,097,152" in shown
     assert "75" in shown
     assert "0.75, 0.001, holm" in shown
+    assert "if all components have as many" in shown
+    alone = segcertify("plan", "-N", 1, "--n", 100, "--json").json["tolerates"]
+    assert f"once Holm certified all others {alone}" in " ".join(shown.replace("│", " ").split())
 
 
 def test_plan_a_radius(segcertify):

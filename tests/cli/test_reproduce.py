@@ -189,6 +189,10 @@ def test_a_table_shows_the_numbers_of_a_file_of_results(segcertify, folder):
     assert "0.7654" in shown
     assert "not the same test" in " ".join(shown.split())
     assert not (folder / "reproduce").exists()
+    assert not (folder / "reproduce").exists()
+    written = segcertify("reproduce", "table2", "--results", "results.json", "--out", "tables", "--json").json["files"]
+    assert (folder / "tables" / "table2.md").is_file()
+    assert "tables/table2.md" in written
     assert "no file of results at none.json" in segcertify("reproduce", "table2", "--results", "none.json", code=2).text
     (folder / "results.json").write_text("{}")
     assert "holds no results" in segcertify("reproduce", "rotation", "--results", "results.json", code=2).text

@@ -19,7 +19,8 @@ def test_best_size(pets):
 
 
 def test_the_size_that_images_are_given(pets):
-    assert models.given_short_side(pets) == 160
+    assert models.given_short_side(pets) == models.given_short_side(pets, (161, 900)) == 160
+    assert models.given_short_side(pets, (160, 900)) is models.given_short_side(pets, (900, 100)) is None
     assert models.given_short_side(models.load_bundled("camvid")) == 360
     assert models.given_short_side(models.MultiScale(pets, (0.5,))) is None  # resizes after the noise
     assert models.given_short_side(models.load("parts?category=Mug")) is None
@@ -38,6 +39,8 @@ def test_a_note_far_from_the_best_size(pets, shape):
     assert note == (
         f"this model does best on images with a short side of 160 pixels, but this input has {has}: "
         "resize it to a short side of about 160 pixels"
+        + " (small images are not enlarged by default: that makes R in their own pixels smaller)"
+        * (shape[2] < 160)
     )
 
 

@@ -55,6 +55,19 @@ def test_the_draws_of_a_function_are_made_again(tmp_path):
     assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize("function", [True, False])
+def test_votes_that_a_look_ended_serve_laxer_claims_and_no_stricter_ones(tmp_path, function):
+    path, model = tmp_path / "votes", stripes if function else Conv().eval()
+    arguments = {"model": model, "x": image(), "sigma": 0.25, "n": 400, "looks": 4, "save_votes": path}
+    first = sc.certify(**arguments, until=0.1)
+    assert first.saved > 0
+    content = path.read_bytes()
+    assert np.array_equal(sc.certify(**arguments, until=0.05).labels, first.labels)
+    with pytest.raises(sc.InputError, match=rf"a look ended after {first.n} of 400 draws, too early for what is asked"):
+        sc.certify(**arguments, until=lambda votes: votes.n == 400)
+    assert path.read_bytes() == content
+
+
 def test_votes_of_another_question_are_refused_and_stay(tmp_path):
     path, network = tmp_path / "votes", Conv().eval()
     arguments = {"model": network, "x": image(), "sigma": 0.25, "n": 60, "save_votes": path, "preprocessing": {"a": 1}}

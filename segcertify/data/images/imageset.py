@@ -25,12 +25,14 @@ class ImageSet(DataSet):
 
     ``codes`` give the class, or IGNORE, of each value that a label file may hold; any
     other value is an error. ``resize`` is the size (height, width) that scenes are
-    brought to, or the number of pixels on their shorter side (`Resize`).
+    brought to, or the number of pixels on their shorter side (`Resize`), at most so many
+    with ``shrinks``.
     """
 
     items: tuple[ImageFiles, ...]
     codes: Mapping[int, int]
     resize: Size | int | None = None
+    shrinks: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,7 +62,7 @@ class ImageSet(DataSet):
     @property
     def preprocessing(self) -> Preprocessing:
         """Every image is divided by 255, and perhaps resized."""
-        return of_image(None, self.resize, ANTIALIASED)
+        return of_image(None, self.resize, ANTIALIASED) | ({"shrinks": True} if self.shrinks else {})
 
     def shape(self, index: int) -> tuple[int, ...]:
         """Height and width of a scene, from the headers of its two files; their pixels are not read."""
@@ -85,7 +87,14 @@ class ImageSet(DataSet):
         """
         require_integer("short_side", short_side)
         size = Resize.to_short_side(self.resize, short_side).after if isinstance(self.resize, tuple) else short_side
-        return replace(self, name=f"{self.name} at short side {short_side}", resize=size)
+        return replace(self, name=f"{self.name} at short side {short_side}", resize=size, shrinks=False)
+
+    def shrunk(self, short_side: int) -> Self:
+        """The same scenes with at most ``short_side`` pixels on their shorter side: smaller ones stay as they are."""
+        found = self.resized(short_side)
+        if isinstance(self.resize, tuple):
+            return found if min(self.resize) > short_side else self
+        return replace(found, name=f"{self.name} at short side up to {short_side}", shrinks=True)
 
     def _target(self, pair: ImageFiles) -> Target:
         """The classes in a label file, at its own size, IGNORE where it says nothing."""
@@ -94,7 +103,8 @@ class ImageSet(DataSet):
     def _change(self, size: Size) -> Resize | None:
         """How a scene of this size is resized."""
         if isinstance(self.resize, int):
-            return Resize.to_short_side(size, self.resize)
+            fits = self.shrinks and min(size) <= self.resize
+            return None if fits else Resize.to_short_side(size, self.resize)
         return None if self.resize is None else Resize(size, self.resize)
 
     def _details(self) -> str:

@@ -7,6 +7,7 @@ from PIL import Image
 
 from segcertify import InputError, data
 from segcertify.data.images.resize import Resize
+from segcertify.preprocessing import in_words
 
 
 def test_a_resized_set(tmp_path):
@@ -50,3 +51,15 @@ def test_clouds_have_no_sides(tmp_path):
         InputError, match="short_side=6 is for sets of image files, which furniture/val is not: leave it out"
     ):
         data.load(f"clouds:{trees.clouds(tmp_path)}").resized(6)
+
+
+def test_scenes_shrink_and_are_not_enlarged(tmp_path):
+    """At most 160 pixels on the short side: a small scene stays as it is, and the words say so."""
+    small = data.load(f"pets:{trees.pets(tmp_path / 'small', size=(30, 40), count=1)}").shrunk(160)
+    large = data.load(f"pets:{trees.pets(tmp_path / 'large', size=(320, 400), count=1)}").shrunk(160)
+    assert (small.shape(0), large.shape(0)) == ((30, 40), (160, 200))
+    assert small[0].x.shape == (3, 30, 40)
+    assert small[0].preprocessing["before"] == small[0].preprocessing["after"] == [30, 40]
+    assert "resized to a short side of at most 160 pixels" in in_words(small.preprocessing)
+    assert large.name.endswith("at short side up to 160")
+    assert "at most" not in in_words(large.resized(80).preprocessing)
