@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from segcertify.noise import Rotation as Rotation
     from segcertify.noise import Uniform as Uniform
     from segcertify.noise import scale_for as scale_for
+    from segcertify.radii import RadiusMap as RadiusMap
     from segcertify.sampling import cohen as cohen
     from segcertify.sampling.baselines import joint_class as joint_class
     from segcertify.sampling.metrics import certify_metric as certify_metric
@@ -66,6 +67,7 @@ _HOME = {
     "sampling.metrics": ("certify_metric",),
     "evaluation": ("evaluate",),
     "errors": ("InputError", "ModelError"),
+    "radii": ("RadiusMap",),
     "sets.exclusion": ("certify_sets",),
     "sets.certificate": ("SetCertificate",),
     "sets.planning": ("plan_sets",),

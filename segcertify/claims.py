@@ -116,6 +116,18 @@ class Claim:
             f"{certified}, it is that label."
         )
 
+    def of_map(self, components: str, largest: float) -> str:
+        """What holds for components that have a radius each, all at once."""
+        if not self.proven:
+            return self._sentence("", "", radius_text(largest))
+        threat = f"perturbation of {self.threat} at most its own radius"
+        sentence = (
+            f"With probability at least 1 - {exact(self.alpha)} over the noise draws, {components} all keep their "
+            f"label as the smoothed model's most likely one, each under every {threat}. The largest radius is "
+            f"{radius_text(largest)}."
+        )
+        return f"{sentence} {self.remarks}".rstrip()
+
     def _sentence(self, sure: str, certified: str, radius: str) -> str:
         return f"{self._guarantee(sure, certified, radius)} {self.remarks}".rstrip()
 
@@ -202,6 +214,15 @@ def looked(times: Sequence[int]) -> str:
     """
     after = ", ".join(map(str, times))
     return f"Looks after {after} draws, fixed before sampling, each at alpha / {len(times)}." if times else ""
+
+
+def capped_words(cap: float) -> str:
+    """What a cap on radii says.
+
+    >>> capped_words(0.9)
+    'No radius exceeds that of the cap 0.9, which was chosen before sampling.'
+    """
+    return f"No radius exceeds that of the cap {exact(cap)}, which was chosen before sampling."
 
 
 def seed_assumption(given: bool, *, what: str = "input and model", before: str = "the seed was chosen") -> str:

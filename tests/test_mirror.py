@@ -18,6 +18,7 @@ COVERED_BY = {
     "certificate.py": "test_certification.py",
     "cli/certificates.py": "cli/test_certify.py",
     "cli/metric_audits.py": "cli/test_audit.py",
+    "cli/radius_maps.py": "cli/test_certify.py",
     "cli/set_audits.py": "cli/test_audit.py",
     "cli/set_certificates.py": "cli/test_certify.py",
     "data/augmentation.py": "data/images/test_augmentation.py",

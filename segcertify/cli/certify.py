@@ -40,6 +40,7 @@ def certify(
     norm: opt.Norm = None,
     looks: opt.Looks = 0,
     until: opt.Until = None,
+    cap: opt.Cap = None,
     metric: opt.Metric[list[str] | None] = None,
     target_radius: opt.TargetRadius[float | None] = None,
     share: opt.Share[float | None] = None,
@@ -60,7 +61,8 @@ def certify(
 
     The same draws serve other claims: with another --tau, --alpha or --correction, another certificate lies beside the
     first. Nothing is overwritten.
-    With --metric it bounds metrics of the segmentation instead of certifying labels.
+    With --metric it bounds metrics of the segmentation instead of certifying labels. With --cap it also gives each
+    component a radius of its own, in a file and a picture.
     """
     from dataclasses import replace
 
@@ -69,6 +71,7 @@ def certify(
     from segcertify.cli.certificates import VOTES, Claimed, draws_kept, stored_once
     from segcertify.cli.inputs import class_names, draw, input_id, read
     from segcertify.cli.metric_certificates import print_metrics
+    from segcertify.cli.radius_maps import mapped_beside, print_map
     from segcertify.cli.set_certificates import sets_beside, sets_facts, sets_values
     from segcertify.models import sigma_note, size_note
     from segcertify.sampling.smooth import Smooth, certify
@@ -78,18 +81,15 @@ def certify(
     from segcertify.storage.reading import readable
 
     printer, pictures = Printer(json, quiet), list[Path]()
-    parse(noise)(sigma)  # bad options are refused before the model is loaded
-    if not metric and (target_radius, share) != (None, None):
-        raise InputError("--target-radius and --share are for a metric: add --metric, such as --metric agreement")
+    _require_options(noise, sigma, metric=bool(metric), of_metric=(target_radius, share), cap=cap, n0=n0)
     readable(input, most=limits.IMAGE_BYTES)
     device = opt.chosen_device(device)
     segmenter = opt.ready_model(model, device, precision=precision, trust_code=trust_code)
     found = read(input, segmenter, label=label, ignore=ignore, short_side=short_side, full_size=full_size)
     x = torch.from_numpy(found.x)
     drawn = found.domain.noise(parse(opt.noise_on(noise, found.domain.axis))(sigma), x.shape)
-    printer.note(size_note(segmenter, x.shape))
-    printer.note(sigma_note(segmenter, sigma))
-    printer.note(_units_note(segmenter, found, input))
+    for note in (size_note(segmenter, x.shape), sigma_note(segmenter, sigma), _units_note(segmenter, found, input)):
+        printer.note(note)
     out = opt.folder(out or Path("certified") / file_name(input.stem))
     if metric:
         print_metrics(
@@ -101,7 +101,7 @@ def certify(
     claim = Claimed(tau, alpha, procedure(correction, k=k, b=b), norm or drawn.norm)
     with locked(out), resumable(lambda: draws_kept(resume)):
         file = claim.file(out)
-        already = [each for each in (file, votes) if each.exists()]
+        already = list(out.glob("*.safetensors"))  # none of them is overwritten
         certificate = certify(
             segmenter, x, noise=drawn, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, correction=correction, k=k, b=b,
             norm=norm, looks=looks, until=until, batch_size=batch_size, device=device, input_id=input_id(input),
@@ -115,6 +115,7 @@ def certify(
             of_sets, set_files = sets_beside(
                 printer, segmenter, found, file, votes, tau=tau, alpha=alpha, norm=norm
             )  # fmt: skip
+        radii = mapped_beside(printer, segmenter, found, out, cap=cap, alpha=alpha, norm=norm)
         resume.unlink(missing_ok=True)  # last: until here, a run that was killed loses no draw
     files, values = [file, votes, *pictures], certificate_values(certificate)
     printer.certificate(certificate)
@@ -123,8 +124,21 @@ def certify(
         names = class_names(segmenter, len(of_sets.sets))
         printer.facts(sets_facts(of_sets, names))
         files, values = [*files, *set_files], values | {"sets": sets_values(of_sets, names)}
+    files, values = [*files, *radii.files], values | print_map(printer, radii)
     printer.files(files, again=already)
     printer.result(**values, files=files)
+
+
+def _require_options(
+    noise: str, sigma: float, *, metric: bool, of_metric: tuple[float | None, ...], cap: float | None, n0: int
+) -> None:
+    """Refuse bad options before the model is loaded."""
+    from segcertify.cli.radius_maps import require_cap
+
+    parse(noise)(sigma)
+    if not metric and any(option is not None for option in of_metric):
+        raise InputError("--target-radius and --share are for a metric: add --metric, such as --metric agreement")
+    require_cap(cap, n0=n0, metric=metric)
 
 
 def _units_note(model: object, found: Input, path: Path) -> str | None:

@@ -38,6 +38,7 @@ def evaluate(
     sets: opt.Sets = False,
     looks: opt.Looks = 0,
     until: opt.Until = None,
+    cap: opt.Cap = None,
     metric: opt.Metric[list[str] | None] = None,
     target_radius: opt.TargetRadius[list[float] | None] = None,
     share: opt.Share[float | None] = None,
@@ -109,7 +110,7 @@ def evaluate(
         done = evaluate(
             segmenter, scenes, out=out, settings=claims, noise=opt.noise_on(noise, scenes.domain.axis),
             corrections=corrections, k=k, b=b, n0=n0, alpha=alpha, seed=seed, batch_size=batch_size, device=device,
-            name=model, precision=precision, attack=attacks, metrics=metrics, sets=sets, looks=looks, until=until,
+            name=model, precision=precision, attack=attacks, metrics=metrics, sets=sets, looks=looks, until=until, cap=cap,
             save_votes=votes, save_pictures=pictures, skip_broken=skip_broken, progress=printer.progress,
         )  # fmt: skip
     print_report(out, printer, already=before == len(done.records))

@@ -14,6 +14,7 @@ from segcertify.data.reading import CLOUD_SUFFIXES
 from segcertify.figures.palette import Colours, part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.models import PartSegmenter, card_of, given_short_side
+from segcertify.radii import RadiusMap
 from segcertify.sampling.segmenter import Segmenter, base_labels
 from segcertify.sets.certificate import SetCertificate
 
@@ -67,6 +68,18 @@ def draw_sets(model: Segmenter, read_in: Input, certificate: SetCertificate, *, 
 def class_names(model: Segmenter, classes: int) -> tuple[str, ...]:
     """The names of the model's classes, where it tells them all."""
     return _legend(model, highest=classes - 1)[0]
+
+
+def draw_radii(model: Segmenter, read_in: Input, found: RadiusMap, *, path: Path) -> list[Path]:
+    """The picture of an image's radius map, with the model's names and colours; none of other inputs."""
+    from segcertify.figures.image import save_figure
+    from segcertify.figures.radii import radii_figure
+
+    if read_in.x.ndim != 3 or read_in.x.shape[0] != 3 or found.labels.shape != read_in.x.shape[1:]:
+        return []
+    names, colours = _legend(model, highest=int(found.labels.max()))
+    save_figure(radii_figure(read_in.x, found, colours=colours, names=names), path)
+    return [path]
 
 
 def _for_shapes(model: object) -> PartSegmenter | None:

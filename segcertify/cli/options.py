@@ -113,6 +113,15 @@ Looks = Annotated[
 Until = Annotated[
     float | None, _option("--until", "With --looks: stop once this share of the components is certified.", CLAIM)
 ]
+Cap = Annotated[
+    float | None,
+    _option(
+        "--cap",
+        "Radius maps: a radius for each component, none above that of this probability, which is chosen before "
+        "sampling, such as --tau's.",
+        CLAIM,
+    ),
+]
 Candidates = Annotated[int, _option("--n0", "Draws that choose the labels to test; 0: all choose and count.", CLAIM)]
 Sets = Annotated[
     bool, _option("--sets", "For sets, a claim of their own at --alpha: which labels each component can get.", CLAIM)

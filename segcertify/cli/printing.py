@@ -25,11 +25,12 @@ from segcertify.votes import seed_text
 if TYPE_CHECKING:
     from segcertify.certificate import Certificate
     from segcertify.metrics.certificate import MetricCertificate
+    from segcertify.radii import RadiusMap
     from segcertify.report.table import Table as ReportTable
     from segcertify.sets.certificate import SetCertificate
     from segcertify.votes import Votes
 
-    AnyCertificate = Certificate | SetCertificate | MetricCertificate
+    AnyCertificate = Certificate | SetCertificate | MetricCertificate | RadiusMap
 
 console = Console(markup=False, emoji=False)  # names are data: their brackets and colons mean nothing
 notes = Console(stderr=True, markup=False, emoji=False)

@@ -12,11 +12,13 @@ from segcertify.certificate import Certificate
 from segcertify.cli import options as opt
 from segcertify.cli.metric_certificates import metric_facts, metric_values
 from segcertify.cli.printing import Printer, certificate_facts, certificate_values, seed_fact
+from segcertify.cli.radius_maps import map_facts, map_values
 from segcertify.cli.set_certificates import sets_facts, sets_values
 from segcertify.errors import InputError
 from segcertify.metrics.certificate import MetricCertificate
 from segcertify.noise.names import described
 from segcertify.preprocessing import in_words
+from segcertify.radii import RadiusMap
 from segcertify.sets.certificate import SetCertificate
 from segcertify.storage import archive
 from segcertify.votes import Votes
@@ -24,10 +26,13 @@ from segcertify.votes import Votes
 if TYPE_CHECKING:
     from segcertify.cli.printing import AnyCertificate
 
-READERS: dict[str, type[Certificate] | type[MetricCertificate] | type[SetCertificate] | type[Votes]] = {
+READERS: dict[
+    str, type[Certificate] | type[MetricCertificate] | type[SetCertificate] | type[RadiusMap] | type[Votes]
+] = {
     "segcertify.certificate": Certificate,
     "segcertify.metric-certificate": MetricCertificate,
     "segcertify.sets": SetCertificate,
+    "segcertify.radius-map": RadiusMap,
     "segcertify.votes": Votes,
 }
 """What reads a file, by the format that it says it has."""
@@ -68,6 +73,10 @@ def show(
         printer.say(found.claim)
         printer.facts(sets_facts(found) | _about(found, origin) | _made(found, origin) | integrity)
         values = sets_values(found)
+    elif isinstance(found, RadiusMap):
+        printer.say(found.claim)
+        printer.facts(map_facts(found) | _about(found, origin) | _made(found, origin) | integrity)
+        values = map_values(found)
     else:
         printer.say("Votes claim nothing by themselves: segcertify.certify_votes(votes, tau=..., alpha=...) certifies.")
         printer.facts(_about(found, origin) | {"components": f"{found.N:,}", "draws": _draws(found)} | integrity)

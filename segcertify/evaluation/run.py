@@ -41,6 +41,7 @@ from segcertify.noise import Noise, NoiseName, common_name, identified, largest_
 from segcertify.numerals import counted, exact
 from segcertify.progress import Advance, progress_bar
 from segcertify.records import AttackSettings, Configuration, MetricSettings, Record, RunFolder, Setting, distinct
+from segcertify.records.settings import require_cap
 from segcertify.report.run import Run
 from segcertify.sampling.draws import working_device
 from segcertify.sampling.identity import identity
@@ -60,7 +61,8 @@ def evaluate(
     k: int | None = None, b: int | None = None, n0: int = 10, alpha: float = 0.001, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None, name: str = "", precision: str = "fp32",
     attack: AttackSettings | None = None, metrics: MetricSettings | None = None, sets: bool = False,
-    looks: int | Sequence[int] = (), until: float | None = None, save_votes: bool = False, save_pictures: bool = False,
+    looks: int | Sequence[int] = (), until: float | None = None, cap: float | None = None, save_votes: bool = False,
+    save_pictures: bool = False,
     skip_broken: bool = False, progress: bool | None = None,
 ) -> Run:  # fmt: skip
     """Certify every scene of a data set under every setting. Returns the run, whose records lie in ``out``.
@@ -89,6 +91,8 @@ def evaluate(
     sampling and are part of the run's settings. A scene's draws end at the first look at which all claims of its sigma
     can gain nothing more, or are certified at the share ``until`` of its components; records hold the draws used and
     saved. Looks take holm and bonferroni, one n for each sigma, and no metrics.
+    ``cap`` is a probability in (1/2, 1), such as the largest tau: the curve over all radii then ends at its radius, and
+    in return has Holm's levels (`segcertify.radius_map`).
 
     All scenes are read once before the work. One that cannot be read is refused then, or with ``skip_broken``
     recorded as skipped, which the report says; a resumed run keeps to that.
@@ -138,7 +142,8 @@ def evaluate(
                 N=readable[0].target.size,
                 metrics=metrics is not None,
                 sets=sets,
-            ),
+            ),  # fmt: skip
+            cap=None if cap is None else require_cap(cap),
         )
         model, attacked = with_precision(model, precision), None
         if attack is not None:
@@ -224,7 +229,7 @@ class _Evaluation:
             votes = self._votes(model, scene, sigma, advance, recorder if made else None)
             seconds = time.perf_counter() - start
             advance(votes.planned - votes.n)
-            yield radius_record(scene, votes, sigma=sigma)
+            yield radius_record(scene, votes, sigma=sigma, capped=self.configuration.cap is not None)
             values = recorder.values(self.smoothed[scene.category, sigma].draws(scene.x, scene.id)) if made else ()
             for metric, row in zip(self.metrics, values, strict=True):
                 yield metric_record(scene, metric.text, row, sigma=sigma)

@@ -70,10 +70,16 @@ def labels_record(scene: Scene, kind: Kind, labels: IntArray, *, classes: int, *
     return _record(scene, kind, confusion=metrics.to_plain(matrix), **fields)
 
 
-def radius_record(scene: Scene, votes: Votes, *, sigma: float) -> Record:
-    """Right candidates by agreement count: the certified accuracy at every radius at once."""
+def radius_record(scene: Scene, votes: Votes, *, sigma: float, capped: bool = False) -> Record:
+    """Right candidates by agreement count: the certified accuracy at every radius at once.
+
+    If radii are capped, also all tested components by agreement count: a cap's levels depend on them.
+    """
     correct = metrics.radius_counts(votes, scene.target, scene.valid).tolist()
-    return _record(scene, "radius", sigma=sigma, n=votes.planned, N=votes.N, correct=correct, **draws_used(votes))
+    counted = {"agreement": votes.histogram().tolist()} if capped else {}
+    return _record(
+        scene, "radius", sigma=sigma, n=votes.planned, N=votes.N, correct=correct, **draws_used(votes), **counted
+    )
 
 
 def draws_used(votes: Votes) -> dict[str, int]:

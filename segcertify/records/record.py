@@ -36,7 +36,8 @@ class Record:
     all radii), "metric" (the ``values`` of a ``metric`` in n noisy runs) or "sets" (sets
     of labels at one tau, by a ``method``, and their counts, ``sets``).
     ``confusion`` is a plain confusion matrix over valid components, ``correct`` the
-    counts of "radius". ``components`` and ``abstained`` count all components, valid
+    counts of "radius", and ``agreement`` those of all tested components, which a cap
+    needs. ``components`` and ``abstained`` count all components, valid
     or not, and ``N`` those tested. ``category`` is what a cloud shows, where that
     is known. ``input_radius`` is the radius of "certified" in the units of the scene's
     file, where that differs and is known. Where looks could end the draws, ``used`` of n were made
@@ -67,6 +68,7 @@ class Record:
     reason: str | None = None
     used: int | None = None
     saved: int | None = None
+    agreement: list[int] | None = None
 
     @property
     def counted(self) -> int:
@@ -207,11 +209,15 @@ def _require_counts(record: Record) -> None:
     """Draws used and saved add up to n, and those kinds of records that need counts have them."""
     if record.used is not None and record.used + (record.saved or 0) != record.n:
         raise InputError(f"of n={record.n} draws {record.used} cannot be used and {record.saved} saved")
-    if record.correct is not None:
-        if not isinstance(record.correct, list) or len(record.correct) != record.counted + 1:
-            raise InputError(f"correct must hold a count for 0 .. {record.counted}, but is {record.correct!r:.40}")
-        if any(require_integer("a count", count, at_least=0) > _MOST for count in record.correct):
-            raise InputError(f"a count of correct must be at most {_MOST}")
+    for name, counts in (("correct", record.correct), ("agreement", record.agreement)):
+        if counts is None:
+            continue
+        if not isinstance(counts, list) or len(counts) != record.counted + 1:
+            raise InputError(f"{name} must hold a count for 0 .. {record.counted}, but is {counts!r:.40}")
+        if any(require_integer("a count", count, at_least=0) > _MOST for count in counts):
+            raise InputError(f"a count of {name} must be at most {_MOST}")
+    if record.agreement is not None and sum(record.agreement) != record.N:
+        raise InputError(f"agreement must count the N={record.N} tested components, but counts {sum(record.agreement)}")
     needed = {"radius": record.correct, "sets": record.sets}
     if needed.get(record.kind, ()) is None:
         raise InputError("it has no counts of components")

@@ -171,7 +171,7 @@ def _migrated(found: dict[str, Any]) -> dict[str, Any]:
     """
     found = {
         "noise": "gaussian", "categories": {}, "attack": None, "k": None, "noises": None, "seed_given": True,
-        "preprocessing": None, "metrics": None, "sets": [], "looks": None, **found,
+        "preprocessing": None, "metrics": None, "sets": [], "looks": None, "cap": None, **found,
     }  # fmt: skip
     found["noise"] = OLD_NOISES.get(str(found["noise"]), found["noise"])
     found.setdefault("identity", found.pop("weights", ""))

@@ -123,6 +123,13 @@ def smoothed_steps(steps: int) -> int:
     return max(1, steps // 5)
 
 
+def require_cap(cap: float) -> float:
+    """A probability that caps radius maps."""
+    if isinstance(cap, str):
+        raise InputError(f"cap must be a number, but is {cap!r:.40}")
+    return require_probability("cap", cap, low=0.5)
+
+
 def require_loss_name(name: str) -> str:
     """The name of a loss that an attack can raise."""
     if name in LOSSES:
@@ -139,6 +146,7 @@ class Configuration:
     (`segcertify.noise.names`), or says what the noise of each sigma is; ``noises`` are those that are drawn, by sigma.
     ``seed_given`` is False if the operating system drew the seed. ``preprocessing`` is what is done to every scene's
     file before the noise (`segcertify.preprocessing`). ``sets`` are ways to certify sets of labels (`SETS`), if any.
+    ``cap`` is the probability whose radius no component exceeds in curves over all radii, None without one.
     """
 
     model: str
@@ -163,6 +171,7 @@ class Configuration:
     metrics: MetricSettings | None = None
     sets: tuple[str, ...] = ()
     looks: LookSettings | None = None
+    cap: float | None = None
     version: str = __version__
 
     @property

@@ -5,7 +5,7 @@ from typing import Any
 
 from segcertify.errors import LARGEST, LARGEST_SEED, InputError, require_integer, require_probability
 from segcertify.preprocessing import require_preprocessing
-from segcertify.records.settings import SETS, AttackSettings, LookSettings, Setting
+from segcertify.records.settings import SETS, AttackSettings, LookSettings, Setting, require_cap
 from segcertify.stats.correction import K_FWER, PROCEDURES
 from segcertify.storage import limits
 
@@ -54,6 +54,8 @@ def _require_numbers(found: Mapping[str, Any]) -> None:
         if isinstance(found["alpha"], str):
             raise InputError(f"alpha must be a number, but is {found['alpha']!r:.40}")
         require_probability("alpha", found["alpha"])
+    if found["cap"] is not None:
+        require_cap(found["cap"])
     if not isinstance(found["seed_given"], bool):
         raise InputError(f"seed_given must be true or false, but is {found['seed_given']!r:.40}")
 

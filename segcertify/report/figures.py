@@ -100,7 +100,7 @@ def _draw_certified(
 def _finish(axes: Axes, curves: Sequence[Curve], *, title: str, dots: str, y: str) -> None:
     """Limits, grid, legend and title. The legend stands where curves rarely are: finding the best position is slow."""
     axes.set_xlabel(f"R (dots: {dots})" if any(line.get_marker() == "o" for line in axes.lines) else "R")
-    claims = dict.fromkeys(f"Curves: {curve.claim.over(curve.scenes)} This holds at all R at once." for curve in curves)
+    claims = dict.fromkeys(f"Curves: {curve.words}" for curve in curves)
     caption = "\n".join(wrapped(claim, 120) for claim in claims)
     axes.figure.supxlabel(caption, fontsize=7)
     _dress(axes, title=title, y=y)

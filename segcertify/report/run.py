@@ -174,4 +174,4 @@ class Run:
 
     def curves(self) -> list[Curve]:
         """Certified accuracy against the radius; none for a noise whose radius is not proven."""
-        return radius_curves(self.records, self.claim_of, self._looks_of)
+        return radius_curves(self.records, self.claim_of, self._looks_of, cap=self.configuration["cap"])

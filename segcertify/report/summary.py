@@ -7,9 +7,10 @@ import numpy as np
 
 from segcertify import metrics
 from segcertify.arrays import FloatArray
-from segcertify.certification import radius_table
-from segcertify.claims import Claim, row_notes
+from segcertify.certification import capped_bounds, radius_table
+from segcertify.claims import Claim, capped_words, row_notes
 from segcertify.errors import InputError
+from segcertify.noise import Noise
 from segcertify.numerals import NOTHING, counted, exact, lower, measured, radius_text
 from segcertify.records import Record, grouped
 from segcertify.report.categories import Category, by_category, shape_scores
@@ -279,17 +280,27 @@ class Curve:
     certified: metrics.RadiusCurve
     claim: Claim
     scenes: int
+    cap: float | None = None
+
+    @property
+    def words(self) -> str:
+        """What the curve says."""
+        capped = "" if self.cap is None else f" {capped_words(self.cap)}"
+        return f"{self.claim.over(self.scenes)} This holds at all R at once.{capped}"
 
 
 def radius_curves(
     records: Sequence[Record],
     claim_of: Callable[[float, str], Claim],
     looks_of: Callable[[float], Sequence[int]] = lambda sigma: (),
+    *,
+    cap: float | None = None,
 ) -> list[Curve]:
     """From Clopper-Pearson bounds at alpha / N: for each scene, all radii hold with probability at least 1 - alpha.
 
     A noise whose radius is not proven has no curve. Where the draws ended at one of L looks, the bounds are at
-    alpha / (L N), from the draws that each scene used.
+    alpha / (L N), from the draws that each scene used. With a ``cap`` no radius exceeds its own, and the levels are
+    Holm's (`segcertify.certification.capped_bounds`).
     """
     counted = (record for record in records if record.kind == "radius")
     groups = grouped(counted, lambda record: (record.sigma or 0.0, record.n or 0))
@@ -299,9 +310,18 @@ def radius_curves(
         if not claim.family_wise or isinstance(claim.noise, str):
             continue
         level = claim.alpha / max(1, len(looks_of(sigma)))
-        tables = [radius_table(claim.noise, n=each.counted, N=each.N or each.components, alpha=level) for each in group]
+        tables = [_radii(each, claim.noise, level, cap) for each in group]
         counts = np.concatenate([np.asarray(record.correct) for record in group])  # scenes may have used other n
         valid = sum(record.valid for record in group)
         certified = metrics.certified_accuracy_curve(counts, np.concatenate(tables), valid)
-        curves.append(Curve(sigma, claim.noise.norm, n, certified, claim, len(group)))
+        curves.append(Curve(sigma, claim.noise.norm, n, certified, claim, len(group), cap))
     return curves
+
+
+def _radii(record: Record, noise: Noise, level: float, cap: float | None) -> FloatArray:
+    """The radius of each agreement count in a scene."""
+    if cap is None:
+        return radius_table(noise, n=record.counted, N=record.N or record.components, alpha=level)
+    if record.agreement is None:
+        raise InputError(f"the record of scene {record.id!r} has no counts of all components, which a cap needs")
+    return np.asarray(noise.radius(capped_bounds(np.array(record.agreement), level, cap)), float)

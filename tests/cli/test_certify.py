@@ -14,6 +14,7 @@ from single_clouds import BACK, HEIGHTS, LEG, MODELS, NAMES, SHAPES, changed, wr
 import segcertify as sc
 from segcertify import InputError
 from segcertify.cli.certify import certify
+from segcertify.cli.radius_maps import require_cap
 from segcertify.data.images.resize import Resize
 from segcertify.models import card_of, load
 
@@ -460,3 +461,29 @@ def test_certify_sets(files, segcertify, n0):
     shown = segcertify("show", str(out / "sets.safetensors"))
     assert "is in its set" in shown.text
     assert "at most 1, 2, 3 labels" in shown.text
+
+
+def test_a_capped_radius_map(files, segcertify):
+    settings = ["certify", "photo.png", *BRIGHT, "--sigma", 0.1, "--seed", 3, "--n", 110, "--cap", 0.8]
+    values = segcertify(*settings, "--json").json
+    out, name = files / "certified" / "photo", "radii-cap0.8-alpha0.001-l2"
+    found = sc.RadiusMap.load(out / f"{name}.safetensors")
+    votes = sc.Votes.load(out / "votes.safetensors")
+    np.testing.assert_allclose(found.radii, sc.radius_map(votes, alpha=0.001, cap=0.8), rtol=1e-6)
+    assert (out / f"{name}.png").is_file()
+    assert values["radius_map"]["cap"] == 0.8
+    assert values["radius_map"]["certified"] == found.certified > 0
+    assert "which was chosen before sampling" in values["radius_map"]["claim"]
+    again = segcertify(*settings)
+    assert "Radius map, a claim of its own" in again.text
+    assert f"taken again, unchanged: certified/photo/{name}.safetensors" in again.text
+    shown = segcertify("show", out / f"{name}.safetensors")
+    assert "at most its own radius" in shown.text
+    assert "agrees with its digest" in shown.text
+    assert require_cap(None, n0=0, metric=True) is None
+    for options, message in (
+        (["--cap", 0.3], "--cap must lie in (0.5, 1)"), (["--n0", 0], "needs votes with a pilot"),
+        (["--metric", "agreement"], "--cap is for a map of radii of labels"),
+    ):  # fmt: skip
+        assert message in segcertify(*settings, "--out", "other", *options, code=2).text
+    assert not (files / "other").exists()

@@ -64,6 +64,28 @@ def test_curves_take_the_level_of_a_look(pets, tmp_path):
     assert "each at alpha / 3" in curve.claim.over(3)
 
 
+@pytest.mark.parametrize("looks", [{}, {"looks": 3, "until": 0.6}])
+def test_capped_curves_are_those_of_capped_maps(pets, tmp_path, looks):
+    """With and without looks; the cap is a setting, and levels count all tested components, also the wrong ones."""
+    settings = {"settings": [(0.25, 300, 0.75)], "n0": 5, "seed": 4, "cap": 0.9, **looks}
+    [curve] = sc.evaluate(brightness, pets, out=tmp_path / "run", save_votes=True, **settings).curves()
+    radii, total = [], 0
+    for scene, path in zip(pets, sorted((tmp_path / "run" / "votes").iterdir()), strict=True):
+        votes = sc.Votes.load(path)
+        found = sc.radius_map(votes, alpha=0.001, cap=0.9)
+        radii.append(np.where(scene.valid & (votes.candidate == scene.target), found, 0)[scene.valid])
+        total += int(scene.valid.sum())
+    right = np.concatenate(radii)
+    for radius in (0.01, 0.15, 0.2, *np.unique(right)[1:]):
+        assert curve.certified(radius) == pytest.approx(np.count_nonzero(right >= radius) / total)
+    assert curve.certified(sc.Gaussian(0.25).radius(0.9) * 1.001) == 0
+    assert curve.words.endswith("No radius exceeds that of the cap 0.9, which was chosen before sampling.")
+    with pytest.raises(sc.InputError, match=r"its cap is 0\.9, now it is 0\.8"):
+        sc.evaluate(brightness, pets, out=tmp_path / "run", save_votes=True, **settings | {"cap": 0.8})
+    with pytest.raises(sc.InputError, match="cap must lie in"):
+        sc.evaluate(brightness, pets, out=tmp_path / "other", **settings | {"cap": 0.5})
+
+
 def test_the_table_counts_draws_and_its_claim_says_looks(pets, tmp_path):
     table = sc.evaluate(brightness, pets, out=tmp_path / "run", **RUN).table()
     cells = dict(zip(table.heads, table.rows[1], strict=True))
