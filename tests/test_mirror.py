@@ -21,6 +21,7 @@ COVERED_BY = {
     "cli/radius_maps.py": "cli/test_certify.py",
     "cli/set_audits.py": "cli/test_audit.py",
     "cli/set_certificates.py": "cli/test_certify.py",
+    "cli/timing.py": "cli/test_plan.py",
     "data/augmentation.py": "data/images/test_augmentation.py",
     "data/clouds/text.py": "data/clouds/test_points.py",
     "data/files.py": "data/images/test_reading.py",

@@ -110,8 +110,8 @@ def evaluate(
         done = evaluate(
             segmenter, scenes, out=out, settings=claims, noise=opt.noise_on(noise, scenes.domain.axis),
             corrections=corrections, k=k, b=b, n0=n0, alpha=alpha, seed=seed, batch_size=batch_size, device=device,
-            name=model, precision=precision, attack=attacks, metrics=metrics, sets=sets, looks=looks, until=until, cap=cap,
-            save_votes=votes, save_pictures=pictures, skip_broken=skip_broken, progress=printer.progress,
+            name=model, precision=precision, attack=attacks, metrics=metrics, sets=sets, looks=looks, until=until,
+            cap=cap, save_votes=votes, save_pictures=pictures, skip_broken=skip_broken, progress=printer.progress,
         )  # fmt: skip
     print_report(out, printer, already=before == len(done.records))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from segcertify.sets.class_trees import name_of_set, sets_in_words
 if TYPE_CHECKING:
     from segcertify.data import Input
     from segcertify.sampling.segmenter import Segmenter
+    from segcertify.sets.planning import SetPlan
 
 
 def sets_beside(
@@ -75,25 +76,23 @@ def sets_values(found: SetCertificate, names: Sequence[str] = ()) -> dict[str, A
 
 
 def plan_of_sets(
-    printer: Printer, N: int, tau: float, *, alpha: float, classes: int | None, n: int | None, n0: int
-) -> None:
-    """Print how many draws sets need, and how many draws may give a label that is excluded."""
+    N: int, tau: float, *, alpha: float, classes: int | None, n: int | None, n0: int
+) -> tuple[SetPlan, dict[str, str]]:
+    """How many draws sets need, and how many draws may give a label that is excluded, with the facts to print."""
     from segcertify.sets.planning import plan_sets
 
     found = plan_sets(N, tau, alpha=alpha, classes=classes, n=n, n0=n0)
     seen = "excludes nothing"
     if found.excludes_up_to is not None:
         seen = f"{found.excludes_up_to:,}; at best, where every other set keeps one label, {found.at_best:,}"
-    printer.facts(
-        {
-            "components N, classes": f"{N:,}, {'not known' if classes is None else classes}",
-            "tau, alpha, n0": f"{exact(tau)}, {exact(alpha)} (half for labels), {n0}",
-            "smallest n that excludes a label never seen": f"{found.n_min:,}",
-            "smallest n that certifies a label": f"{found.n_label:,}",
-            f"draws of n0 + n = {n0 + found.n:,} that may give an excluded label": seen,
-            f"disagreeing draws tolerated for a label at n = {found.n:,}": (
-                "certifies nothing" if found.tolerates is None else f"{found.tolerates:,}"
-            ),
-        }
-    )
-    printer.result(**asdict(found))
+    facts = {
+        "components N, classes": f"{N:,}, {'not known' if classes is None else classes}",
+        "tau, alpha, n0": f"{exact(tau)}, {exact(alpha)} (half for labels), {n0}",
+        "smallest n that excludes a label never seen": f"{found.n_min:,}",
+        "smallest n that certifies a label": f"{found.n_label:,}",
+        f"draws of n0 + n = {n0 + found.n:,} that may give an excluded label": seen,
+        f"disagreeing draws tolerated for a label at n = {found.n:,}": (
+            "certifies nothing" if found.tolerates is None else f"{found.tolerates:,}"
+        ),
+    }
+    return found, facts

@@ -142,7 +142,7 @@ def evaluate(
                 N=readable[0].target.size,
                 metrics=metrics is not None,
                 sets=sets,
-            ),  # fmt: skip
+            ),
             cap=None if cap is None else require_cap(cap),
         )
         model, attacked = with_precision(model, precision), None

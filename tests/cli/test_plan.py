@@ -1,6 +1,12 @@
 """`segcertify plan`."""
 
+import numpy as np
 import pytest
+from PIL import Image
+
+import segcertify as sc
+from segcertify.cli.timing import _sides
+from segcertify.looks import look_times
 
 
 def test_plan(segcertify):
@@ -56,3 +62,55 @@ def test_k_fwer(segcertify, budget):
 )
 def test_bad_input(segcertify, options, message):
     assert message in segcertify("plan", "-N", "10", *options, code=2).err
+
+
+def test_the_times_of_looks(segcertify):
+    """Those that `certify --looks` has, at alpha / 4."""
+    found = segcertify("plan", "-N", 38400, "--n", 200, "--looks", 4, "--json").json
+    assert found["looks"] == list(look_times(200, 4, least=found["n_min"])) == [66, 110, 155, 200]
+    assert found["n_min"] == sc.plan(38400, 0.75, alpha=0.001 / 4).n_min
+    shown = segcertify("plan", "-N", 38400, "--n", 200, "--looks", 4).text.replace("│", "")
+    assert "after 66, 110, 155, 200 draws, each at alpha / 4" in shown
+    assert "add --n" in segcertify("plan", "-N", 9, "--looks", 4, code=2).err
+    refused = segcertify("plan", "-N", 9, "--n", 200, "--looks", 4, "--correction", "bh", code=2).err
+    assert "not proven for votes with looks" in refused
+
+
+def test_a_capped_radius_map(segcertify):
+    """The smallest n gives all components the cap's radius if all draws agree, and one draw less does not."""
+    arguments = ["plan", "-N", 192, "--cap", 0.9, "--sigma", 0.25]
+    found = segcertify(*arguments, "--json").json
+    for n, full in ((found["n_min"], True), (found["n_min"] - 1, False)):
+        votes = sc.Votes(np.ones(192, int), np.full(192, n), n=n, n0=10, noise=sc.Gaussian(0.25))
+        radii = sc.radius_map(votes, alpha=0.001, cap=0.9)
+        assert bool((radii >= sc.Gaussian(0.25).radius(0.9)).all()) is full
+    assert "radius of the cap" in segcertify(*arguments).out
+    assert "has Holm's levels" in segcertify(*arguments, "--correction", "bonferroni", code=2).err
+
+
+def test_the_time_on_this_machine(segcertify, folder):
+    (folder / "slow_model.py").write_text(
+        "import time\ndef make():\n    def model(batch):\n        time.sleep(0.002 * len(batch))\n"
+        "        return (batch.mean(1) > 0.5).long()\n    return model\n"
+    )
+    Image.new("RGB", (40, 30)).save(folder / "photo.png")
+    model = ["plan", "--model", "python:slow_model:make", "--n", 100, "--batch-size", 8]
+    for about in (["--size", "30x40"], ["--input", "photo.png"]):
+        found = segcertify(*model, *about, "--json").json
+        assert found["N"] == 1200
+        assert found["estimated_seconds"] == pytest.approx(110 * found["timing"]["seconds_per_draw"])
+        assert found["timing"]["seconds_per_draw"] >= 0.002
+    assert "time of 110 draws on this machine, an estimate" in segcertify(*model, "--size", "30x40").text
+    metric = segcertify(*model, "--size", "30x40", "--share", 0.5, "--sigma", 0.25, "--json").json
+    assert metric["estimated_seconds"] == pytest.approx(100 * metric["timing"]["seconds_per_draw"])
+    for options, message in (
+        ([*model], "give one of --input FILE and --size"), ([*model, "--size", "30"], "--size takes height and width"),
+        (["plan", "-N", 9, "--size", "3x4"], "add --model"),
+        ([*model, "--size", "0x4"], "--size takes height and width"),
+        ([*model, "--size", "99999x99999"], "--size takes height and width"),
+    ):  # fmt: skip
+        assert message in segcertify(*options, code=2).err
+
+
+def test_sizes():
+    assert _sides("360x480") == (360, 480)
