@@ -38,7 +38,7 @@ def audit(
         ),
     ] = None,
     model: opt.Model[str | None] = None,
-    input: Annotated[Path | None, typer.Option(help="The input that was certified.")] = None,
+    input: opt.InputFile = None,
     data: opt.Data[str | None] = None,
     setting: opt.Setting[str | None] = None,
     sampler: Annotated[

@@ -166,6 +166,9 @@ ShortSide = Annotated[
     ),
 ]
 FullSize = Annotated[bool, _option("--full-size", "Take images as they are, whatever the model's card states.", INPUT)]
+InputFile = Annotated[
+    Path | None, _option("--input", "The input that was certified; in plan one whose draws are timed, with --model.")
+]
 Label = Annotated[Path | None, _option("--label", "Ground truth of an image: a PNG of class numbers.", INPUT)]
 Ignore = Annotated[int, _option("--ignore", "The number that stands for no ground truth.", INPUT)]
 Every = Annotated[T, _option("--every", "Take every k-th scene of the data set.", INPUT)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -50,9 +49,7 @@ def plan(
     k: ErrorCount = None,
     b: ErrorBudget = None,
     model: opt.Model[str | None] = None,
-    input: Annotated[
-        Path | None, typer.Option(help="With --model: an input whose draws are timed.", rich_help_panel=opt.INPUT)
-    ] = None,
+    input: opt.InputFile = None,
     size: Annotated[
         str | None,
         typer.Option(

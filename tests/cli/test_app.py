@@ -43,11 +43,14 @@ def test_each_command_has_its_file():
         "__init__",
         "certificates",
         "inputs",
+        "metric_audits",
         "metric_certificates",
         "options",
         "printing",
+        "radius_maps",
         "set_audits",
         "set_certificates",
+        "timing",
     } == {name.split()[0] for name in COMMANDS}
 
 
