@@ -15,7 +15,7 @@ from segcertify.votes import Votes
 
 def look_settings(
     looks: int | Sequence[int], until: float | None, claims: Sequence[Setting], chosen: Sequence[Procedure], *,
-    n0: int, alpha: float, N: int, metrics: bool, sets: bool = False,
+    n0: int, alpha: float, N: int, metrics: bool, counts: bool = False,
 ) -> LookSettings | None:  # fmt: skip
     """The times of the looks of every sigma, None without looks. Raises `InputError` for what is not proven.
 
@@ -28,8 +28,10 @@ def look_settings(
         raise InputError(f"until must be a share of components, which a run can record, but got {until!r:.60}")
     if metrics:
         raise InputError("metrics need all n draws, but looks may stop earlier: evaluate with metrics or with looks")
-    if sets:
-        raise InputError("looks are not proven for sets of labels: evaluate with sets or with looks")
+    if counts:
+        raise InputError(
+            "looks are not proven for the counts of all classes, which sets need: evaluate with sets or with looks"
+        )
     for each in chosen:
         require_family_wise(each)
     count = len(looks) if isinstance(looks, Iterable) else looks

@@ -141,7 +141,7 @@ def evaluate(
                 alpha=alpha,
                 N=readable[0].target.size,
                 metrics=metrics is not None,
-                sets=sets,
+                counts=sets,
             ),
             cap=None if cap is None else require_cap(cap),
         )
