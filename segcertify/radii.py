@@ -16,8 +16,9 @@ from segcertify.noise import Noise
 from segcertify.numerals import exact, radius_text
 from segcertify.preprocessing import in_words
 from segcertify.provenance import Issued, from_header
+from segcertify.stats.binomial import lower_bounds
 from segcertify.storage import archive
-from segcertify.votes import Votes
+from segcertify.votes import Votes, require_draws
 
 KIND, _VERSION = "radius-map", 1
 
@@ -44,9 +45,10 @@ class RadiusMap(Issued):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_probability("alpha", self.alpha)
+        object.__setattr__(self, "alpha", require_probability("alpha", self.alpha))
         for name in ("n", "n0", "N"):
             require_integer(name, getattr(self, name), at_least=int(name != "n0"))
+        require_draws("n", self.n)
         object.__setattr__(self, "looks", tuple(require_integer("a look", time) for time in self.looks))
         radii, labels = np.asarray(self.radii), np.asarray(self.labels)
         if radii.shape != labels.shape or not np.isfinite(radii).all() or radii.min(initial=0.0) < 0:
@@ -54,9 +56,12 @@ class RadiusMap(Issued):
         if not np.array_equal(radii > 0, labels != ABSTAIN):
             raise InputError("labels must be ABSTAIN exactly where the radius is 0")
         if self.cap is not None:
-            most = float(self.noise.radius(require_probability("cap", self.cap, low=0.5), self.norm, self.input_shape))
-            if self.radius > most * (1 + 1e-6):  # radii are kept in single precision
-                raise InputError(f"the cap {exact(self.cap)} allows radii up to {most:g}, but one is {self.radius:g}")
+            object.__setattr__(self, "cap", require_probability("cap", self.cap, low=0.5))
+        proven = lower_bounds(self.n, self.alpha / self.N)[-1] if self.cap is None else self.cap
+        most = float(self.noise.radius(float(proven), self.norm, self.input_shape))
+        if self.radius > most * (1 + 1e-6):  # radii are kept in single precision
+            source = f"n={self.n} draws prove" if self.cap is None else f"the cap {exact(self.cap)} allows"
+            raise InputError(f"{source} radii up to {most:g}, but one is {self.radius:g}")
 
     @classmethod
     def of(cls, votes: Votes, *, alpha: float, norm: str | None = None, cap: float | None = None) -> RadiusMap:

@@ -56,6 +56,8 @@ def test_a_file(tmp_path):
     ("changes", "message"),
     [
         ({"radii": np.full((12, 16), 9.0), "labels": np.ones((12, 16), int)}, "the cap 0.9 allows radii up to 0.32"),
+        ({"radii": np.full((12, 16), 9.0), "labels": np.ones((12, 16), int), "cap": None}, "n=100 draws prove radii"),
+        ({"norm": "l7"}, "l7"),
         ({"cap": 0.4}, "cap must lie in"),
         ({"radii": np.full((12, 16), -1.0)}, "radii must be finite, not negative"),
         ({"radii": np.zeros((12, 16))}, "labels must be ABSTAIN exactly where the radius is 0"),

@@ -87,6 +87,7 @@ TEXTS = {
     "cuda:" + "9" * 30, "vulkan", "hpu"),
     "precision": ("fp32", "bf16", "fp16", "fp8", "", "\udcff"),
     "norm": ("linf", "l2", "l1", "", "\udcff"),
+    "size": ("4x4", "4", "x", "0x4", "-1x4", "1e3x4", "99999x99999", "9" * 5000 + "x1", "", "\udcff"),
     "loss": ("cross-entropy", "segpgd", "cospgd", "", "x"),
     "view": ("1", "0.75m", "m", "0", "-1", "nan", "inf", "1e400", "", "1mm", "9" * 5000),
     "shape": ("Chair", "chair", "cow", "", "\udcff", "[red]"),
@@ -105,6 +106,7 @@ VALID: dict[str, tuple[str, ...]] = {
     "setting": ("sigma=0.25,n=60,tau=0.75",), "seed": ("0", "7", "0x1f", str(2**127)),
     "alpha": ("0.001", "0.1"), "steps": ("1", "2"), "restarts": ("1", "2"), "copies": ("1", "2"),
     "smoothed_draws": ("2",), "limit": ("1", "2"), "every": ("1", "2"), "short_side": ("6", "8"),
+    "looks": ("2", "3"), "until": ("0.5", "1"), "cap": ("0.75", "0.9"), "size": ("4x4",),
     "batch_size": ("1", "2"), "radius": ("0.1",), "k": ("1", "2"), "b": ("0", "1"), "components": ("1", "1000",
     "2097152"), "p": ("0.9", "0.99"), "target_radius": ("0.1", "1"),
     "label": ("label.png",), "ignore": ("255", "0"), "out": ("out", "new/out"), "level": ("1e-6", "0.01"),
@@ -116,7 +118,7 @@ VALID: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 BOUNDED = {
     "n": "60", "n0": "2", "steps": "1", "restarts": "1", "copies": "2", "iterations": "1", "limit": "1",
-    "batch_size": "1", "out": "out", "model": "python:tiny:make",
+    "batch_size": "1", "out": "out", "model": "python:tiny:make", "size": "4x4",
 }  # fmt: skip
 """What is set in every line of a command that has it, so that no long work is asked for."""
 
