@@ -1,9 +1,10 @@
 """Stored settings: the configuration of an evaluation as a file holds it, checked before it is used."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from segcertify.errors import LARGEST, LARGEST_SEED, InputError, require_integer, require_probability
+from segcertify.numerals import exact
 from segcertify.preprocessing import require_preprocessing
 from segcertify.records.settings import SETS, AttackSettings, LookSettings, Setting, require_cap
 from segcertify.stats.correction import K_FWER, PROCEDURES
@@ -40,9 +41,20 @@ def require_settings(found: Mapping[str, Any]) -> None:
 
 def _require_optional(found: Mapping[str, Any]) -> None:
     """What only some runs have."""
-    for name, kind in (("attack", AttackSettings), ("looks", LookSettings)):
-        if found[name] is not None:
-            kind(**_mapping(name, found[name]))
+    if found["attack"] is not None:
+        AttackSettings(**_mapping("attack", found["attack"]))
+    if found["looks"] is not None:
+        _require_looks(_mapping("looks", found["looks"]), [Setting(**each) for each in found["settings"]])
+
+
+def _require_looks(looks: Mapping[str, Any], settings: Sequence[Setting]) -> None:
+    """Every setting has looks, the last of them at its n."""
+    for times in _mapping("the times of looks", looks.get("times")).values():
+        _list("looks", times)
+    found = LookSettings(**looks).times
+    for each in settings:
+        if found.get(exact(each.sigma), (0,))[-1] != each.n:
+            raise InputError(f"looks at {found} do not end at n={each.n} for sigma={exact(each.sigma)}")
 
 
 def _require_numbers(found: Mapping[str, Any]) -> None:

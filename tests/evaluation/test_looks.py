@@ -14,6 +14,7 @@ from segcertify.evaluation.looks import enough_for_all, look_settings
 from segcertify.records import LookSettings, MetricSettings, Setting, read_records
 from segcertify.report.run import Run
 from segcertify.stats.correction import procedure
+from segcertify.storage.plain_values import digest_of
 
 SETTINGS = [(0.25, 300, 0.75), (0.25, 300, 0.6)]
 RUN = {"settings": SETTINGS, "looks": 3, "until": 0.6, "n0": 5, "seed": 4}
@@ -125,6 +126,23 @@ def test_a_changed_record_of_draws_is_refused(pets, tmp_path):
     file = tmp_path / "run" / "records.jsonl"
     file.write_text(file.read_text().replace('"saved": ', '"saved": 1'))
     with pytest.raises(sc.InputError, match="cannot be used and"):
+        Run.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        {"times": {"0.25": [100, 200]}, "until": 0.6}, {"times": {"0.5": [100, 300]}, "until": 0.6}, {"until": 1.0},
+        {"times": [300], "until": 0.6}, {"times": {"0.25": "abc"}, "until": 0.6}, {"times": {"0.25": []}, "until": 0.6},
+        {"times": {"0.25": [300, 300]}, "until": 0.6}, {"times": {"0.25": [300]}, "until": 2}, [300],
+    ],
+)  # fmt: skip
+def test_stored_looks_that_cannot_be(pets, tmp_path, looks):
+    sc.evaluate(brightness, pets.limit(1), out=tmp_path / "run", **RUN)
+    file = tmp_path / "run" / "config.json"
+    stored = {key: value for key, value in json.loads(file.read_text()).items() if key != "digest"} | {"looks": looks}
+    file.write_text(json.dumps(stored | {"digest": digest_of(stored)}))
+    with pytest.raises(sc.InputError, match="is no evaluation's configuration"):
         Run.load(tmp_path / "run")
 
 
