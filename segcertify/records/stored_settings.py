@@ -6,7 +6,14 @@ from typing import Any
 from segcertify.errors import LARGEST, LARGEST_SEED, InputError, require_integer, require_probability
 from segcertify.numerals import exact
 from segcertify.preprocessing import require_preprocessing
-from segcertify.records.settings import SETS, AttackSettings, LookSettings, Setting, require_cap
+from segcertify.records.settings import (
+    SETS,
+    AttackSettings,
+    LookSettings,
+    MetricSettings,
+    Setting,
+    require_cap,
+)  # fmt: skip
 from segcertify.stats.correction import K_FWER, PROCEDURES
 from segcertify.storage import limits
 
@@ -32,17 +39,20 @@ def require_settings(found: Mapping[str, Any]) -> None:
     if (methods := _texts("sets", found["sets"])) != list(dict.fromkeys(each for each in methods if each in SETS)):
         raise InputError(f"sets must be some of {', '.join(SETS)}, but are {methods!r:.100}")
     _require_numbers(found)
-    _require_optional(found)
+    _require_parts(found)
     for noise in _mapping("noises", found["noises"] or {}).values():
         _mapping("a noise", noise)
     if found["preprocessing"] is not None:
         require_preprocessing(_mapping("preprocessing", found["preprocessing"]))
 
 
-def _require_optional(found: Mapping[str, Any]) -> None:
-    """What only some runs have."""
+def _require_parts(found: Mapping[str, Any]) -> None:
+    """Attack, metrics and looks, where there are some."""
     if found["attack"] is not None:
         AttackSettings(**_mapping("attack", found["attack"]))
+    if found["metrics"] is not None:
+        _texts("metrics", _mapping("metrics", found["metrics"]).get("names"))
+        MetricSettings(**found["metrics"])
     if found["looks"] is not None:
         _require_looks(_mapping("looks", found["looks"]), [Setting(**each) for each in found["settings"]])
 

@@ -12,6 +12,7 @@ from torch import nn
 
 import segcertify as sc
 from segcertify.cli.printing import certificate_values
+from segcertify.cli.radius_maps import map_facts
 from segcertify.evaluation.run import evaluate
 from segcertify.models.card import Card, read_model, save_model
 from segcertify.models.families import describe, new
@@ -98,6 +99,18 @@ def read_certificate(path: Path) -> object:
     found = sc.Certificate.load(path)
     json.dumps([repr(found), found.claim, found.threat, found.units, found.certified])
     certificate_values(found)
+    return held(found)
+
+
+def make_map(folder: Path) -> Path:
+    sc.RadiusMap.of(votes(), alpha=0.2, cap=0.9).save(folder / "radii.safetensors")
+    return folder / "radii.safetensors"
+
+
+def read_map(path: Path) -> object:
+    found = sc.RadiusMap.load(path)
+    json.dumps([repr(found), found.claim, found.threat, found.units, found.certified])
+    map_facts(found)
     return held(found)
 
 
@@ -209,6 +222,7 @@ def make_run(folder: Path) -> Path:
     attack = AttackSettings(radii=(0.1,), steps=1, smoothed=2)
     options: dict[str, Any] = {"n0": 2, "alpha": 0.2, "seed": 0, "batch_size": 2, "attack": attack, "progress": False}
     data = sc.data.load("shapes:?count=2&points=6")
+    options |= {"looks": (4, 8), "cap": 0.9}
     evaluate(Parts().eval(), data, out=folder / "run", settings=[(0.25, 8, 0.6)], **options)
     return folder / "run"
 
@@ -263,6 +277,7 @@ def make_log(folder: Path) -> Path:
 STORED = (
     Subject("votes", make_votes, read_votes, ARCHIVE, (archive_changed,), digest=True, share=100),
     Subject("certificate", make_certificate, read_certificate, ARCHIVE, (archive_changed,), digest=True, share=100),
+    Subject("radius map", make_map, read_map, ARCHIVE, (archive_changed,), digest=True, share=40),
     Subject("checkpoint", make_checkpoint, read_checkpoint, ARCHIVE, (archive_changed,), digest=True, share=60),
     Subject("early checkpoint", make_early_checkpoint, read_checkpoint, ARCHIVE, (archive_changed,), digest=True),
     Subject("training state", make_state, read_state, ARCHIVE, (archive_changed,), digest=True, share=40),

@@ -133,3 +133,14 @@ def test_settings_of_other_types_are_refused(changed, message, tmp_path):
     require_settings(stored)
     with pytest.raises(InputError, match=message):
         require_settings(stored | changed)
+
+
+@pytest.mark.parametrize("metrics", [0, [], {}, {"names": "miou"}, {"names": [1]}, {"names": ["miou"], "share": 2}])
+def test_stored_metrics_that_cannot_be(metrics):
+    found = {
+        "settings": [], "categories": {}, "attack": None, "noises": {}, "preprocessing": None, "seed_given": True,
+        "looks": None, "cap": None, "metrics": metrics,
+    }  # fmt: skip
+    require_settings(found | {"metrics": {"names": ["miou"], "share": 0.5, "radii": []}})
+    with pytest.raises(InputError):
+        require_settings(found)
