@@ -19,6 +19,7 @@ def look_settings(
 ) -> LookSettings | None:  # fmt: skip
     """The times of the looks of every sigma, None without looks. Raises `InputError` for what is not proven.
 
+    ``counts`` says whether the counts of all classes are kept, for which looks are not proven.
     A number of looks begins where all draws that agree can certify something in a scene of N components.
     """
     if not looks:
@@ -45,7 +46,7 @@ def look_settings(
             )
         least = min(smallest_n(N, claim.tau, level, each) for claim in own for each in chosen)
         found = look_times(own[0].n, looks, least=least)
-        times[exact(sigma)] = require_looks(own[0].n, found, None, n0=n0)
+        times[exact(sigma)] = require_looks(own[0].n, found, None, n0=n0, counts=counts)
     return LookSettings(times, 1.0 if until is None else float(until))
 
 

@@ -172,6 +172,10 @@ def test_the_times_of_a_number_of_looks_begin_where_something_can_be_certified()
     found = look_settings(3, None, [Setting(0.25, 300, 0.75)], [procedure("holm")], **settings)
     assert found.times["0.25"][0] == sc.plan(192, 0.75, alpha=0.001 / 3).n_min
     assert found.until == 1.0
+    with pytest.raises(sc.InputError, match="looks are not proven for the counts of all classes"):
+        look_settings(
+            3, None, [Setting(0.25, 300, 0.75)], [procedure("holm")], **settings, counts=True
+        )  # fmt: skip
 
 
 def test_all_claims_must_have_enough():
