@@ -11,7 +11,7 @@ import numpy as np
 
 from segcertify.arrays import BoolArray, IntArray
 from segcertify.claims import Claim, looked, seed_assumption
-from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.errors import InputError, require_integer, require_not_negative, require_probability
 from segcertify.noise import Gaussian, Noise
 from segcertify.numerals import exact
 from segcertify.provenance import Issued, from_header
@@ -55,6 +55,8 @@ class Certificate(Issued):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_probability("alpha", self.alpha)
+        require_probability("tau", self.tau, closed=True)
+        require_not_negative("radius", self.radius)
         for name in ("n", "n0", "N", "k"):
             require_integer(name, getattr(self, name), at_least=int(name != "n0"))  # n0 = 0: no pilot
         require_draws("n", self.n)
@@ -170,8 +172,8 @@ class Certificate(Issued):
         """Read a file that `save` wrote."""
         header, arrays = archive.read(path, kind="certificate", version=_VERSION, migrations={1: _from_version_1})
         try:
-            looks = tuple(header.pop("looks", ()))
-            certificate = cls(arrays["labels"], looks=looks, **from_header(header))
+            fields = from_header(header, cls)
+            certificate = cls(arrays["labels"], **fields | {"looks": tuple(fields.get("looks", ()))})
             return replace(certificate, labels=certificate.labels.astype(np.int32))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"{path} is not a complete certificate file ({error}): make it again") from None

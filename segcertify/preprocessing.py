@@ -8,12 +8,13 @@ words from there.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from segcertify.errors import InputError
+from segcertify.errors import InputError, require_finite, require_integer, require_not_negative, require_positive
 from segcertify.numerals import radius_text, upper_digits
 from segcertify.resampling import METHODS, resize_norm
+from segcertify.storage import limits
 
 Preprocessing = Mapping[str, Any]
 
@@ -113,10 +114,45 @@ def require_preprocessing(values: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a pre-processing as a file gives it back, if it can be said in words."""
     plain = require_plain("preprocessing", values)
     try:
+        for name, required in _KINDS.get(plain.get("kind", ""), {}).items():
+            if plain.get(name) is not None:
+                required(name, plain[name])
         in_words(plain)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
         raise InputError(f"preprocessing cannot be {str(values)[:200]} ({error}): see of_image and of_cloud") from None
     return plain
+
+
+def _require_side(name: str, value: int) -> None:
+    require_integer(name, value, at_most=limits.SIDE)
+
+
+def _require_size(name: str, value: Sequence[int] | int) -> None:
+    """Height and width."""
+    if not isinstance(value, list) or len(value) != 2:
+        raise InputError(f"{name} must be two numbers of pixels")
+    for side in value:
+        _require_side(name, side)
+
+
+def _require_point(name: str, value: Sequence[float]) -> None:
+    for number in value:
+        require_finite(name, number)
+
+
+def _require_points(name: str, value: Sequence[int]) -> None:
+    for count in value:
+        require_integer(name, count, at_least=0)
+
+
+_KINDS: dict[str, dict[str, Callable[[str, Any], object]]] = {
+    "image": {"before": _require_size, "after": _require_size, "short_side": _require_side},
+    "cloud": {
+        "centre": _require_point, "factor": require_positive, "points": _require_points,
+        "spread": require_not_negative, "repeats": require_integer,
+    },
+}  # fmt: skip
+"""What the values of each kind must be, where they are given."""
 
 
 def in_words(preprocessing: Preprocessing | None) -> str:

@@ -21,6 +21,7 @@ from segcertify.preprocessing import (
     require_plain,
     require_preprocessing,
 )  # fmt: skip
+from segcertify.storage.field_types import require_types
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -154,8 +155,9 @@ class Issued(Provenance):
         return {name: to_plain(value) if name == "noise" else value for name, value in kept.items()}
 
 
-def from_header(header: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that `Issued.to_header` gave, as they were."""
+def from_header(header: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    """The fields that `Issued.to_header` gave, as they were, if each has the type that the class ``kind`` says."""
+    require_types(header, kind)
     shape = header["input_shape"]
     return {**header, "input_shape": None if shape is None else tuple(shape), "noise": from_plain(header["noise"])}
 

@@ -109,7 +109,7 @@ class RadiusMap(Issued):
         """Read a file that `save` wrote."""
         header, arrays = archive.read(path, kind=KIND, version=_VERSION)
         try:
-            return cls(arrays["labels"].astype(np.int32), arrays["radii"], **from_header(header))
+            return cls(arrays["labels"].astype(np.int32), arrays["radii"], **from_header(header, cls))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"{path} is not a complete radius map ({error}): make it again") from None
 

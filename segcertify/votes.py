@@ -255,7 +255,7 @@ class Votes(Provenance):
         header, arrays = archive.read(path, kind="votes", version=_VERSION, migrations=migrations)
         try:
             earlier = {m: arrays[f"agree_{m}"] for m in header.pop("earlier")}
-            header = from_header(header)
+            header = from_header(header, cls)
             header["fingerprint"] = tuple(header["fingerprint"])
             header["draws"] = tuple((start, stop) for start, stop in header["draws"])
             mask, shape = arrays.get("mask"), arrays["candidate"].shape

@@ -198,7 +198,9 @@ def test_tau_one_half_is_allowed_and_has_radius_zero():
     ("changes", "message"),
     [
         ({"radius": 99.0}, "proves a radius of"),
-        ({"radius": float("nan")}, "proves a radius of"),
+        ({"radius": float("nan")}, "radius must be finite"),
+        ({"radius": [0.1]}, "radius must be a number"),
+        ({"tau": [0.75]}, "tau must be a number"),
         ({"alpha": -5}, "alpha must lie"),
         ({"N": 0}, "N must be"),
         ({"guarantee": "sure"}, "unknown guarantee 'sure'"),

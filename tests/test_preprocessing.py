@@ -213,8 +213,16 @@ def test_plain_values():
 
 
 @pytest.mark.parametrize(
-    "values", [{"kind": "cloud", "factor": "x"}, {"kind": ["image"]}, {"kind": "cloud", "factor": 1.0, "points": [1]}]
-)
+    "values",
+    [
+        {"kind": "cloud", "factor": "x"}, {"kind": ["image"]}, {"kind": "cloud", "factor": 1.0, "points": [1]},
+        {"kind": "cloud", "factor": 0.0}, {"kind": "cloud", "factor": 1.0, "spread": -1.0},
+        {"kind": "cloud", "factor": 1.0, "repeats": 0}, {"kind": "cloud", "centre": ["x"]},
+        {"kind": "image", "before": [3], "after": [3, 4]}, {"kind": "image", "before": 5, "after": 6},
+        {"kind": "image", "before": [3, 10**9], "after": [3, 4], "method": "box", "precision": "float64"},
+        {"kind": "image", "before": [3, 4], "after": [-3, 4]}, {"kind": "image", "short_side": "x"},
+    ],
+)  # fmt: skip
 def test_values_that_no_words_can_say_are_refused(values):
     """Files of votes, certificates and runs may hold anything here."""
     with pytest.raises(InputError, match="preprocessing cannot be"):

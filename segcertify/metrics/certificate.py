@@ -102,7 +102,7 @@ class MetricCertificate(Issued):
         """Read a file that `save` wrote."""
         header, arrays = archive.read(path, kind=KIND, version=_VERSION)
         try:
-            return cls(values=arrays["values"], **from_header(header))
+            return cls(values=arrays["values"], **from_header(header, cls))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} is not a complete metric certificate ({error}): make it again") from None
 

@@ -122,7 +122,7 @@ class SetCertificate(Issued):
             shape = tuple(header.pop("shape"))
             labels, packed = arrays["labels"].astype(np.int32).reshape(shape), arrays["sets"]
             sets = np.unpackbits(packed, axis=1, count=labels.size).astype(bool).reshape(len(packed), *shape)
-            return cls(sets, labels, **from_header(header))
+            return cls(sets, labels, **from_header(header, cls))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} is not a complete file of sets ({error}): make it again") from None
 

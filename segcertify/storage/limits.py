@@ -27,6 +27,10 @@ MODEL_BYTES = 8192 * MIB
 """bytes of a model file of any kind"""
 PIXELS = 48 * MIB
 """pixels of an image, before and after it is resized (8192 x 6144)"""
+SIDE = 65_536
+"""pixels of an image's height or width, before and after it is resized"""
+PIXELS_A_BYTE = 8 * 1032
+"""pixels of a PNG for each byte of the file: no PNG holds more (one bit each, and DEFLATE makes 1,032 bytes of one)"""
 SCANS = 64
 """scans of a JPEG"""
 POINTS = 10_000_000

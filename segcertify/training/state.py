@@ -49,7 +49,7 @@ def load(path: Path, *, modules: Mapping[str, nn.Module], optimiser: torch.optim
         if not number.isdecimal():
             raise InputError(f"{path} holds {name!r:.100}, which no optimiser has. {_CURE}")
         state.setdefault(int(number), {})[entry] = tensor
-    _require_state_of(optimiser, state, where=path)
+    _require_state_of(optimiser, state, done=step, where=path)
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
     _match_layout(optimiser)
     return step
@@ -59,15 +59,16 @@ _CURE = "It is the state of an unfinished run: delete it to begin the run again"
 
 
 def _require_state_of(
-    optimiser: torch.optim.Optimizer, state: Mapping[int, Mapping[str, torch.Tensor]], *, where: Path
+    optimiser: torch.optim.Optimizer, state: Mapping[int, Mapping[str, torch.Tensor]], *, done: int, where: Path
 ) -> None:
-    """Raise `InputError` unless every tensor belongs to a weight, and is a number or of the weight's shape."""
+    """Raise `InputError` unless every tensor belongs to a weight, and has its shape or counts steps that were done."""
     weights = [weight for group in optimiser.param_groups for weight in group["params"]]
     entries = {tuple(sorted(values)) for values in state.values()}
     fits = len(entries) <= 1 and all(number < len(weights) for number in state)
     for number, values in state.items() if fits else ():
         shapes = {name: () if name == "step" else tuple(weights[number].shape) for name in values}
         fits &= all(tuple(value.shape) == shapes[name] and value.is_floating_point() for name, value in values.items())
+        fits = fits and 0 <= float(values.get("step", 0)) <= done
     known = {(), ("exp_avg", "exp_avg_sq", "step"), ("momentum_buffer",)}
     if not fits or not entries <= known:
         raise InputError(f"{where} holds the state of another optimiser, or a damaged one. {_CURE}")

@@ -26,10 +26,16 @@ PATIENCE = 150.0
 """Seconds that an attempt may wait for something, such as the other end of a pipe, before it is killed."""
 
 
+class HarnessError(Exception):
+    """The campaign itself failed, before the package was asked for anything: no finding, but no result either."""
+
+
 class SilentError(Exception):
     """A damaged file was believed: what it gave is not what it gave before."""
 
 
+HARNESS = "harness"
+"""What a worker answers when it is not the package that failed."""
 Attempt = Callable[[int], Callable[[], object]]
 """From an attempt's number to what is tried. What it prepares for that, such as a file, is not measured."""
 
@@ -46,8 +52,13 @@ def _watch(tally: Tally, attempt: Attempt, begin: int, count: int, describe: Cal
     source, sink = os.pipe()
     worker = os.fork()
     if worker == 0:
-        os.close(source)
-        _work(attempt, range(begin, count), sink)
+        code = 1
+        try:
+            os.close(source)
+            _work(attempt, range(begin, count), sink)
+            code = 0
+        finally:
+            os._exit(code)  # whatever happened: what the parent made, such as folders, is not this process's to remove
     os.close(sink)
     number, hung = begin, False
     with os.fdopen(source, "rb") as answers:
@@ -60,6 +71,9 @@ def _watch(tally: Tally, attempt: Attempt, begin: int, count: int, describe: Cal
             if not line.endswith(b"\n"):
                 break
             kind, words = json.loads(line)
+            if kind == HARNESS:
+                os.waitpid(worker, 0)
+                raise HarnessError(f"{describe(number)} could not be prepared: {words}")
             tally.add(kind, f"{describe(number)}: {words}")
             number += 1
     status = os.waitpid(worker, 0)[1]
@@ -81,14 +95,21 @@ def _work(attempt: Attempt, numbers: range, sink: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     for number in numbers:
-        tried = attempt(number)
+        try:
+            tried = attempt(number)
+        except Exception as error:
+            _answer(sink, (HARNESS, f"{error!r:.300} at {_place()}"))
+            return
         with suppress(OSError), open("/proc/self/clear_refs", "w") as file:
             file.write("5")  # the highest memory from now on
         resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + 2 * SECONDS) + 1, hard))
-        answer = json.dumps(verdict(tried)).encode() + b"\n"
-        while answer:
-            answer = answer[os.write(sink, answer) :]
-    os._exit(0)
+        _answer(sink, verdict(tried))
+
+
+def _answer(sink: int, found: tuple[str | None, str]) -> None:
+    answer = json.dumps(found).encode() + b"\n"
+    while answer:
+        answer = answer[os.write(sink, answer) :]
 
 
 def verdict(tried: Callable[[], object]) -> tuple[str | None, str]:

@@ -1,5 +1,6 @@
 """Malformed files: good bytes, JSON, archives, zip files, images and texts, damaged by a seeded generator."""
 
+import copy
 import hashlib
 import io
 import json
@@ -62,7 +63,12 @@ VALUES: tuple[Any, ...] = (
     [True],
     ["x"],
 )
-"""What a value is replaced by: other types, bounds of types, what no text should hold."""
+"""What a value is replaced by: other types, bounds of types, what no text should hold. Use `_any_value`."""
+
+
+def _any_value(rng: random.Random) -> Any:
+    """One of `VALUES`: a copy, since a later change may reach into a list of it."""
+    return copy.deepcopy(rng.choice(VALUES))
 
 
 def bytes_changed(content: bytes, rng: random.Random) -> bytes:
@@ -113,11 +119,11 @@ def plain_changed(value: Any, rng: random.Random) -> Any:
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         places = list(_places(value))
         if not places:
-            return rng.choice(VALUES)
+            return _any_value(rng)
         inside, key = rng.choice(places)
         match rng.randrange(10):
             case 0 | 1 | 2 | 3:
-                inside[key] = rng.choice(VALUES)
+                inside[key] = _any_value(rng)
             case 4 if isinstance(inside[key], int | float):
                 inside[key] = rng.choice((-inside[key], inside[key] * 10, inside[key] + 1, inside[key] / 2, 2**62))
             case 5:
@@ -129,7 +135,7 @@ def plain_changed(value: Any, rng: random.Random) -> Any:
             case 7:
                 inside[key] = [inside[key]] if rng.random() < 0.5 else {"value": inside[key]}
             case 8 if isinstance(inside, dict):
-                inside[rng.choice(("", "extra", "__class__", "digest", "type", "a.b"))] = rng.choice(VALUES)
+                inside[rng.choice(("", "extra", "__class__", "digest", "type", "a.b"))] = _any_value(rng)
             case _ if isinstance(inside, list):
                 inside[key:key] = inside[key : key + 1] * rng.choice((1, 1, 1000))
             case _:

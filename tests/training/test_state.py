@@ -78,6 +78,19 @@ def test_states_that_do_not_fit(tmp_path):
         resume.load(tmp_path / "state", modules={"model": model}, optimiser=update)
 
 
+@pytest.mark.parametrize("steps", [-1e9, 2.0, 1e30, float("nan"), float("inf")])
+def test_an_optimiser_that_counts_other_steps_than_were_done_is_refused(tmp_path, steps):
+    """A huge negative count made Adam raise OverflowError at the next step; a larger one changed the averages."""
+    model = small()
+    update = optimiser(model, quick(optimiser="adamw"))
+    model(torch.rand(2, 3, 32, 32)).sum().backward()
+    update.step()
+    update.state[next(iter(update.state))]["step"].fill_(steps)
+    resume.save(tmp_path / "state", step=1, modules={"model": model}, optimiser=update)
+    with pytest.raises(InputError, match="another optimiser, or a damaged one"):
+        resume.load(tmp_path / "state", modules={"model": small()}, optimiser=optimiser(small(), quick()))
+
+
 def test_a_save_that_fails_leaves_the_last_one(tmp_path, monkeypatch):
     model = small()
     update = optimiser(model, quick())

@@ -154,8 +154,11 @@ def _opened(path: Path) -> Iterator[Image.Image]:
 
 def _require_moderate(path: Path, image: Image.Image) -> None:
     """Refuse an image that would take too much memory or time, by its header."""
-    if image.width * image.height > limits.PIXELS:
-        size = f"{image.height:,} x {image.width:,} pixels, but at most {limits.PIXELS:,} pixels"
-        raise InputError(f"{path} has {size} are read: crop it, or make it smaller")
+    pixels, size = image.width * image.height, f"{image.height:,} x {image.width:,} pixels"
+    if pixels > limits.PIXELS or max(image.size) > limits.SIDE:
+        most = f"at most {limits.PIXELS:,} pixels, and {limits.SIDE:,} on a side"
+        raise InputError(f"{path} has {size}, but {most} are read: crop it, or make it smaller")
+    if image.format == "PNG" and pixels > limits.PIXELS_A_BYTE * (held := path.stat().st_size):
+        raise InputError(f"{path} cannot hold the {size} that it names in {held:,} bytes: is it truncated?")
     if image.format in ("JPEG", "MPO") and (scans := path.read_bytes().count(b"\xff\xda")) > limits.SCANS:
         raise InputError(f"{path} has {scans} scans, but at most {limits.SCANS} are read: save it again")

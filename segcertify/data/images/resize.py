@@ -29,9 +29,11 @@ class Resize:
     method: str = ANTIALIASED
 
     def __post_init__(self) -> None:
-        if self.after[0] * self.after[1] > limits.PIXELS:
+        if self.after[0] * self.after[1] > limits.PIXELS or max(self.after) > limits.SIDE:
             size = f"{self.after[0]} x {self.after[1]} pixels, but at most {limits.PIXELS:,} pixels"
-            raise InputError(f"an image would be resized to {size} are read: ask for a smaller size")
+            raise InputError(
+                f"an image would be resized to {size}, and {limits.SIDE:,} on a side, are read: ask for a smaller size"
+            )
 
     @classmethod
     def to_short_side(cls, before: Size, short_side: int, method: str = ANTIALIASED) -> Self:

@@ -47,8 +47,9 @@ def _size(toml: DatasetToml) -> Size | None:
     if not isinstance(size, list) or len(size) != 2 or 0 in size:
         raise InputError(f"{toml.path}: resize must be [height, width], but got {size!r}")
     height, width = (toml.integer("resize", side) for side in size)
-    if height * width > limits.PIXELS:
+    if height * width > limits.PIXELS or max(height, width) > limits.SIDE:
         raise InputError(
-            f"{toml.path}: resize asks for {height} x {width} pixels, but at most {limits.PIXELS:,} are read"
+            f"{toml.path}: resize asks for {height} x {width} pixels, but at most {limits.PIXELS:,} are read, and "
+            f"{limits.SIDE:,} on a side"
         )
     return height, width

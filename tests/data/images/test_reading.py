@@ -190,3 +190,25 @@ def test_two_images_of_one_name(tmp_path):
     touch(tmp_path, "i/a.jpg", "i/a.png", "l/a.png")
     with pytest.raises(InputError, match="share the name 'a': keep one of them"):
         pair_files(tmp_path / "i", tmp_path / "l", image_suffix=(".jpg", ".png"), label_suffix=".png")
+
+
+def test_a_long_thin_image_is_refused_by_its_header(tmp_path):
+    """One of 5 x 8,388,612 pixels, within the limit of pixels, took more than 5 seconds to be resized."""
+    Image.new("1", (70_000, 2)).save(tmp_path / "a.png")
+    with pytest.raises(InputError, match="has 2 x 70,000 pixels, but at most 50,331,648 pixels, and 65,536 on a side"):
+        read_image(tmp_path / "a.png")
+    with pytest.raises(InputError, match="resized to 2 x 70000 pixels"):
+        Resize((2, 2), (2, 70_000))
+
+
+def test_a_png_that_names_more_pixels_than_its_bytes_can_hold_is_refused(tmp_path):
+    """Pillow would give 36 million black pixels."""
+    Image.new("RGB", (5, 4)).save(tmp_path / "a.png")
+    content = bytearray((tmp_path / "a.png").read_bytes())
+    content[16:24] = struct.pack(">II", 6000, 6000)
+    content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+    (tmp_path / "a.png").write_bytes(content)
+    with pytest.raises(InputError, match=r"cannot hold the 6,000 x 6,000 pixels that it names in \d+ bytes"):
+        read_image(tmp_path / "a.png")
+    Image.new("1", (6000, 6000)).save(tmp_path / "b.png", optimize=True)  # of one colour: nothing is smaller
+    assert read_image(tmp_path / "b.png").shape == (3, 6000, 6000)
