@@ -334,8 +334,8 @@ def test_the_claim_says_what_a_given_seed_assumes(tmp_path):
         ({"guarantee": "fdr"}, "the correction 'holm' does not give the guarantee 'fdr'"),
         ({"guarantee": "none"}, "unknown guarantee 'none'"),
         ({"correction": "k-fwer", "guarantee": "k-fwer", "k": 601}, "k=601 .* over N=600"),
-        ({"tau": 1.5}, "a radius needs probabilities"),
-        ({"tau": -0.1}, "a radius needs probabilities"),
+        ({"tau": 1.5}, "tau must lie in"),
+        ({"tau": -0.1}, "tau must lie in"),
         ({"radius": 9.0}, "proves a radius of"),
     ],
 )

@@ -33,7 +33,7 @@ def _fits(value: Any, expected: Any) -> bool:
     if form in (Union, UnionType):
         return any(_fits(value, each) for each in inner)
     if form is Literal:
-        return isinstance(value, str) and value in inner
+        return isinstance(value, str)  # which of them, the constructor says better
     if form is tuple:
         expects = [inner[0]] * len(value) if isinstance(value, list) and inner[-1] is ... else inner
         return isinstance(value, list) and len(value) == len(expects) and all(map(_fits, value, expects))
@@ -46,6 +46,5 @@ def _words(expected: Any) -> str:
     inner, form = get_args(expected), get_origin(expected)
     if form in (Union, UnionType):
         return " or ".join(map(_words, inner))
-    if form is Literal:
-        return f"one of {', '.join(map(repr, inner))}"
-    return "a list" if form is tuple else _PLAIN.get(expected, "values by name")
+    special = {tuple: "a list", Literal: "a text"}
+    return special.get(form) or _PLAIN.get(expected, "values by name")
