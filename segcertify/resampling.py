@@ -64,14 +64,15 @@ def axis_matrix(before: int, after: int, method: str = ANTIALIASED) -> sparse.cs
 def resampled(pixels: Array, after: Sequence[int], method: str = ANTIALIASED) -> FloatArray:
     """An image (height, width, channels) at the size ``after`` (height, width), in double precision."""
     rows, columns = (axis_matrix(pixels.shape[axis], after[axis], method) for axis in (0, 1))
-    blocks = []
+    result = np.empty((*after, pixels.shape[2]))  # filled in place: the blocks and their union would take it twice
     for start in range(0, after[0], BLOCK):
         block = rows[start : start + BLOCK]
         low, high = int(block.indices.min()), int(block.indices.max()) + 1
         given = pixels[low:high].reshape(high - low, -1).astype(np.float64)
         narrow = (block[:, low:high] @ given).reshape(block.shape[0], *pixels.shape[1:]).transpose(1, 0, 2)
-        blocks.append((columns @ narrow.reshape(len(narrow), -1)).reshape(after[1], block.shape[0], -1))
-    return np.concatenate(blocks, axis=1).transpose(1, 0, 2)
+        across = (columns @ narrow.reshape(len(narrow), -1)).reshape(after[1], block.shape[0], -1)
+        result[start : start + BLOCK] = across.transpose(1, 0, 2)
+    return result
 
 
 @lru_cache(maxsize=1024)

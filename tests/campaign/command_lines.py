@@ -1,7 +1,8 @@
 """Random command lines over all commands and options, which are taken from the command line itself.
 
-Most begin as a line that works and get a few odd values, so that they come far; some are nothing but odd. All work that
-they ask for is small: counts of draws, steps and scenes are set in every line, and are either small or impossible.
+Most begin as a line that works (`WORKING`) and get a few odd values, so that they come far; some are
+nothing but odd. All work that they ask for is small: counts of draws, steps and scenes are set in every line, and are
+either small or impossible.
 """
 
 import random
@@ -21,7 +22,8 @@ NUMBERS = (
 PATHS = (
     "", ".", "./", "a.png", "a.png/", "a.png/x", "label.png", "array.npy", "cloud.txt", "notes.txt", "empty", "set",
     "run",
-    "votes.safetensors", "certificate.safetensors", "run/records.jsonl", "run/config.json", "nowhere",
+    "votes.safetensors", "certificate.safetensors", "sets.safetensors", "metric.safetensors", "counts.safetensors",
+    "run/records.jsonl", "run/config.json", "nowhere",
     "nowhere/deep/er",
     "/dev/null", "/dev/zero", "/dev/full", "/proc/self/mem", "/proc/1/x", "n" * 256, "n" * 5000,
     "/".join(["d"] * 3000), "\udcff\udcfe",
@@ -47,6 +49,11 @@ MODELS = (
     "hrnet:w48", "hrnet:notes.txt?width=0", "pt2:a.png", "torchscript:a.png", "onnx:a.png", "onnx:empty", "onnx:.",
     "onnx:\udcff", "pointnet2:empty",
     "pointnet2:a.png?normals=perhaps", "hf:set", "hf:../x", "hf:\udcff", "hf:[bold]", "", ":", "?", ":x", "x",
+    "python:tiny:make?denoiser=default", "python:tiny:make?denoiser=../models/denoiser.safetensors&denoiser_sigma=0.25",
+    "python:tiny:make?denoiser=../models/denoiser.safetensors", "python:tiny:make?denoiser_sigma=0.25",
+    "python:tiny:make?denoiser=a.png&denoiser_sigma=nan", "python:tiny:make?denoiser=../models/lite.safetensors",
+    "trained:../models/denoiser.safetensors", "denoiser", "denoiser?widths=0,1",
+    "denoiser?widths=4,4,4&blocks=1", "denoiser?x=1", "denoiser:a.png",
     "pets?x=1", "pets:x", "parts?category=Chair",
     "parts?category=cow", "parts?runs=0", "parts?runs=" + "9" * 4400, "lite", "camvid-non-robust", "\x00",
     "trained:\x00", "\udcff", "[red]", "python:[red]:x",
@@ -92,9 +99,16 @@ TEXTS = {
     "view": ("1", "0.75m", "m", "0", "-1", "nan", "inf", "1e400", "", "1mm", "9" * 5000),
     "shape": ("Chair", "chair", "cow", "", "\udcff", "[red]"),
     "scale": ("0.25", "multi", "9", "", "nan"),
-    "objective": ("plain", "consistency", "non-robust", "x", ""),
+    "objective": ("noise", "consistency", "non-robust", "smoothadv", "distillation", "denoising", "x", ""),
     "optimiser": ("adam", "sgd", "x", ""),
-    "class_weights": ("", "none", "balanced", "1,1,1", "1,x", "nan,1,1", "-1,1,1", ",", "0,0,0", "1e400,1,1"),
+    "schedule": ("poly", "cosine", "step", "x", ""),
+    "labels": ("truth", "own", "x", ""),
+    "metric": (
+        "accuracy", "miou", "agreement", "dice:1", "recall:0", "area:2", "volume:1", "dice", "dice:", "dice:x",
+        "area:-1",
+        "area:" + "9" * 5000, "accuracy:1", "", ":", "\udcff", "[red]", "area:\u0663",
+    ),
+    "class_weights": ("", "none", "log", "balanced", "1,1,1", "1,x", "nan,1,1", "-1,1,1", ",", "0,0,0", "1e400,1,1"),
     "recipe_name": ("cityscapes-hrnet", "shapenet-pointnet2", "run/config.json", "x", "", "."),
     "licence": ("CC0", "", "[red]x", "\udcff", "<script>", "\x1b[31m"),
 }  # fmt: skip
@@ -111,16 +125,80 @@ VALID: dict[str, tuple[str, ...]] = {
     "2097152"), "p": ("0.9", "0.99"), "target_radius": ("0.1", "1"),
     "label": ("label.png",), "ignore": ("255", "0"), "out": ("out", "new/out"), "level": ("1e-6", "0.01"),
     "claim": ("certificate.safetensors", "run"), "input": ("a.png", "array.npy"),
-    "image": ("a.png",), "file": ("certificate.safetensors", "votes.safetensors"), "run": ("run",),
-    "models": ("../models/lite.safetensors",), "iterations": ("1", "2"), "epochs": ("0",), "crop": ("4",),
+    "image": ("a.png",), "run": ("run",),
+    "file": (
+        "certificate.safetensors", "votes.safetensors", "sets.safetensors", "metric.safetensors", "counts.safetensors",
+    ),
+    "models": ("../models/lite.safetensors",), "iterations": ("1", "2"), "looks": ("0", "2", "3"),
+    "until": ("0.5", "1"), "metric": ("agreement", "area:1"), "share": ("0.5", "0.9"), "memory": ("1", "4"),
+    "device": ("cpu",), "bn_momentum": ("0.1",), "rescale": ("1",), "norm": ("l2",), "shape": ("Chair",),
+    "view": ("1", "0.75m"), "recipe_name": ("shapenet-pointnet2",), "scale": ("0.25",), "results": ("nowhere",),
+    "epochs": ("0",), "crop": ("16",),
     "log_every": ("1",), "save_every": ("1",), "validate_every": ("1",), "warmup": ("0",), "rows": ("sigma=0.25",
     "n=100"), "times": ("1",), "start": ("nowhere",), "teacher": ("",), "named_model": ("0.5=python:tiny:make",),
 }  # fmt: skip
+MODELS_WITH_A_DENOISER = "python:tiny:make?denoiser=../models/denoiser.safetensors&denoiser_sigma=0.25"
 BOUNDED = {
     "n": "60", "n0": "2", "steps": "1", "restarts": "1", "copies": "2", "iterations": "1", "limit": "1",
     "batch_size": "1", "out": "out", "model": "python:tiny:make", "size": "4x4",
 }  # fmt: skip
 """What is set in every line of a command that has it, so that no long work is asked for."""
+WORK = {
+    "n", "n0", "steps", "restarts", "copies", "iterations", "epochs", "smoothed_draws", "attack_steps", "m", "short_side",
+    "crop", "batch_size", "decay_every",
+}  # fmt: skip
+"""Options whose numbers are work: of these, odd ones are small or impossible."""
+IMPOSSIBLE = tuple(each for each in NUMBERS if each not in ("1_000", "1e3", str(2**31), str(2**63 - 1), "1e17"))
+
+
+MODEL, NOTHING = {"model": "python:tiny:make"}, None
+DRAWS = {"sigma": "0.25", "n": "60", "n0": "2"}
+TRAINED = {
+    "data": "folder:set", "iterations": "2", "crop": "16", "log_every": "1", "save_every": "1", "validate_every": "1",
+    "precision": "fp32",
+}  # fmt: skip
+WORKING: dict[str, tuple[dict[str, str | None], ...]] = {
+    "certify": (
+        {"input": "a.png", **MODEL, **DRAWS}, {"input": "array.npy", **MODEL, **DRAWS, "tau": "0.6"},
+        {"input": "a.png", **MODEL, **DRAWS, "sets": "", "tau": "0.6"},
+        {"input": "a.png", **MODEL, **DRAWS, "looks": "2", "until": "0.5", "tau": "0.6"},
+        {"input": "a.png", **MODEL, **DRAWS, "metric": "agreement", "target_radius": "0.1", "share": "0.5"},
+        {"input": "a.png", **MODEL, **DRAWS, "metric": "miou", "target_radius": "0.1", "label": "label.png"},
+        {"input": "a.png", **DRAWS, "model": MODELS_WITH_A_DENOISER},
+    ),
+    "plan": (
+        {"components": "1000", "n": NOTHING}, {"components": "1000", "n": "100", "p": "0.99"},
+        {"share": "0.5", "sigma": "0.25", "target_radius": "0.1", "n": NOTHING},
+        {"share": "0.5", "sigma": "0.25", "target_radius": "0.1", "n": "100", "two_sided": ""},
+    ),
+    "attack": ({"image": "a.png", **MODEL, "non_robust": "python:tiny:make", "radius": "0.1", **DRAWS},),
+    "audit": (
+        {"claim": "certificate.safetensors", **MODEL, "input": "array.npy", "n": "60"},
+        {"claim": "sets.safetensors", **MODEL, "input": "array.npy", "n": "60"},
+        {"claim": "metric.safetensors", **MODEL, "input": "array.npy", "n": "60"},
+        {"claim": "run", **MODEL, "data": "folder:set", "n": "60"},
+        {"claim": NOTHING, "sampler": "", **MODEL, "input": "array.npy", "n": "60"},
+    ),
+    "evaluate": (
+        {**MODEL, "data": "folder:set", **DRAWS, "tau": "0.75", "steps": NOTHING, "restarts": NOTHING},
+        {
+            **MODEL, "data": "folder:set", "setting": "sigma=0.25,n=60,tau=0.75", "n": NOTHING, "sigma": NOTHING,
+            "steps": NOTHING, "restarts": NOTHING,
+        },
+        {**MODEL, "data": "folder:set", **DRAWS, "tau": "0.75", "attack": "", "radius": "0.1", "smoothed_draws": "2"},
+        {
+            **MODEL, "data": "folder:set", **DRAWS, "tau": "0.75", "metric": "miou", "target_radius": "0.1",
+            "steps": NOTHING, "restarts": NOTHING,
+        },
+    ),
+    "train": (
+        {**TRAINED, **MODEL}, {**TRAINED, "model": "lite?width=1"},
+        {**TRAINED, "model": "denoiser?widths=4,4", "objective": "denoising"},
+    ),
+    "harden": ({**TRAINED, **MODEL}, {**TRAINED, **MODEL, "labels": "own"}),
+    "show": ({},), "report": ({},), "join": ({},),
+}  # fmt: skip
+"""Options of each command that work together. "" is a flag that is set; None is an option that is left out."""
 
 
 LONG = (("demo",), ("reproduce", "toy"))
@@ -149,7 +227,8 @@ class Lines:
         words = self.random.choice([words for words in self.commands if words[0] == first])
         if words in LONG and self.random.random() < 0.9:
             return self.line()
-        line = [*words, *self._options(self.commands[words], least=int(words in LONG))]
+        working = self.random.choice(WORKING.get(first, ({},)))
+        line = [*words, *self._options(self.commands[words], working, least=int(words in LONG))]
         if words == ("reproduce", "toy"):
             line.append("--quick")
         draw = self.random.random()
@@ -157,30 +236,33 @@ class Lines:
             self._break(line)
         return [word.replace("\x00", "\\0") for word in line]  # no process can be given a NUL
 
-    def _options(self, command: Any, *, least: int = 0) -> list[str]:
-        """A value for each option that is chosen: at most a few of them odd."""
+    def _options(self, command: Any, working: dict[str, str | None], *, least: int = 0) -> list[str]:
+        """A value for each option that is chosen: those of a line that works, and a few others, some of them odd."""
         parameters = [each for each in command.params if "--help" not in each.opts]
         count = max(least, self.random.choice((0, 1, 1, 2, 3)))
         odd = {each.name for each in self.random.sample(parameters, min(count, len(parameters)))}
         values: list[list[str]] = []
         for each in parameters:
-            needed = each.required or each.name in BOUNDED
-            if each.name not in odd and not (needed and self.random.random() < 0.97) and self.random.random() > 0.12:
+            needed = working.get(each.name, each.required or each.name in BOUNDED or None) is not None
+            given = needed and (each.name in WORK or self.random.random() < 0.97)
+            if each.name not in odd and not given and self.random.random() > 0.04:
                 continue
             times = self.random.choice((1, 1, 1, 2)) if each.name in odd else 1
             for _ in range(times):
-                values.append(self._written(each, odd=each.name in odd))
+                values.append(self._written(each, odd=each.name in odd, given=working.get(each.name)))
         self.random.shuffle(values)
         return [word for words in values for word in words]
 
-    def _written(self, parameter: Any, *, odd: bool) -> list[str]:
+    def _written(self, parameter: Any, *, odd: bool, given: str | None) -> list[str]:
         if parameter.param_type_name == "argument":
-            return [self._value(parameter, odd=odd)]
+            return [given if given and not odd else self._value(parameter, odd=odd)]
         flag = self.random.choice(parameter.opts)
         if getattr(parameter, "is_flag", False):
             return [f"{flag}={self._value(parameter, odd=True)}"] if odd and self.random.random() < 0.2 else [flag]
-        value = self._value(parameter, odd=odd)
-        return [f"{flag}={value}"] if self.random.random() < 0.3 and flag.startswith("--") else [flag, value]
+        parts = parameter.nargs if not odd or self.random.random() < 0.8 else 1
+        value, *more = (given if given and not odd else self._value(parameter, odd=odd) for _ in range(parts))
+        joined = self.random.random() < 0.3 and flag.startswith("--") and not more
+        return [f"{flag}={value}"] if joined else [flag, value, *more]
 
     def _value(self, parameter: Any, *, odd: bool) -> str:
         name, default = parameter.name, parameter.default
@@ -196,8 +278,9 @@ class Lines:
             **dict.fromkeys(("out", "input", "image", "file", "run", "claim", "label", "models", "start", "results"),
             PATHS),
         }.get(name)  # fmt: skip
-        pools: list[tuple[str, ...]] = [own] * 6 if own else [NUMBERS] * 6
-        pools += [NUMBERS, PATHS]
+        numbers = IMPOSSIBLE if name in WORK else NUMBERS
+        pools: list[tuple[str, ...]] = [own] * 6 if own else [numbers] * 6
+        pools += [numbers, PATHS]
         value = self.random.choice(self.random.choice(pools))
         return f"0.5={value}" if name == "named_model" else value
 

@@ -17,8 +17,9 @@ class Subject:
     """One kind of file.
 
     ``make`` writes a good file into a folder and returns its path; ``read`` reads it, uses it and returns what it
-    held. With ``digest``, a file that was changed by one of ``changes`` must be refused, or hold the ``same``; the
-    digest of one that was changed by ``forgeries`` is right. ``share`` is its part of the attempts, beside others.
+    held. With ``digest``, a file that was changed by one of ``changes`` must be refused, or hold the ``same``. One that
+    is ``unsigned`` is not: it may be written by hand, and has no sign that it had a digest. The digest of a file that
+    was changed by ``forgeries`` is right. ``share`` is its part of the attempts, beside others.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Subject:
     digest: bool = False
     share: int = 20
     same: Callable[[Any, Any], bool] = operator.eq
+    unsigned: Callable[[bytes], bool] = lambda content: False
 
 
 def held(value: Any) -> str:

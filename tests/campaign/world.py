@@ -10,7 +10,7 @@ outer/            nothing may be written here, nor in the folders beside `work`
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +111,13 @@ def _made_by_commands(work: Path) -> None:
             save_votes="votes.safetensors", progress=False,
         )  # fmt: skip
         certificate.save("certificate.safetensors")
+        draws = {"noise": sc.Gaussian(0.25), "n": 60, "n0": 5, "seed": 1}
+        votes = sc.sample(model, np.load("array.npy"), **draws, counts=True, classes=3, progress=False)
+        votes.save("counts.safetensors")
+        sc.certify_sets(votes, tau=0.75, alpha=0.1).save("sets.safetensors")
+        metric = sc.metrics.area(1)
+        claim = {"sigma": 0.25, "radius": 0.1, "alpha": 0.1, "n": 60, "seed": 1, "progress": False}
+        sc.certify_metric(model, np.load("array.npy"), metric, **claim).save("metric.safetensors")
         data = sc.data.load("folder:set")
         card = Card(
             architecture=describe(lite := new("lite", classes=3)), classes=data.classes, colours=((0, 0, 0),) * 3,
@@ -118,6 +125,8 @@ def _made_by_commands(work: Path) -> None:
             version="0",
         )  # fmt: skip
         save_model("../models/lite.safetensors", lite, card)
+        architecture = describe(denoiser := new("denoiser?widths=4,4", classes=3))
+        save_model("../models/denoiser.safetensors", denoiser, replace(card, architecture=architecture))
         evaluate(model, data, out="run", settings=[(0.25, 60, 0.75)], seed=1, save_votes=True, progress=False)
     finally:
         sys.path.remove(str(work))

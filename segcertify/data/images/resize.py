@@ -57,7 +57,8 @@ class Resize:
         They are resized in double precision, and only the result is rounded to single: 8 bits would put steps into
         the function, which no norm bounds.
         """
-        colours = resampled(pixels, self.after, self.method) / 255
+        colours = resampled(pixels, self.after, self.method)
+        colours /= 255
         return np.ascontiguousarray(colours.transpose(2, 0, 1), np.float32)
 
     def labels(self, labels: Target) -> Target:
