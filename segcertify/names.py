@@ -117,7 +117,7 @@ def latex(text: str) -> str:
     """
     shown = visible(text).translate(_LATEX_TABLE)
     shown = re.sub(r"-(?=-)", "-{}", shown)
-    return f"{{{shown[0]}}}{shown[1:]}" if shown[:1] in ("[", "*") else shown  # after \\ these would be its arguments
+    return re.sub(r"\A(\s*)([\[*])", r"\1{\2}", shown)  # after \\, and spaces, these would be its arguments
 
 
 def csv_line(cells: Iterable[str]) -> str:
@@ -134,7 +134,7 @@ def csv_line(cells: Iterable[str]) -> str:
 def _csv_cell(cell: str) -> str:
     formula = cell.strip().lstrip("'").lstrip()
     shown = visible(cell)
-    if not formula.startswith(("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")) or formula == "-":
+    if not formula.startswith(("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")) or shown.strip() == "-":
         return shown
     return shown if re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", formula) and not cell.startswith("'") else f"'{shown}"
 

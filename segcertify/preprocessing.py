@@ -127,6 +127,11 @@ def _require_side(name: str, value: int) -> None:
     require_integer(name, value, at_most=limits.SIDE)
 
 
+def _require_text(name: str, value: str) -> None:
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be a text")
+
+
 def _require_size(name: str, value: Sequence[int] | int) -> None:
     """Height and width."""
     if not isinstance(value, list) or len(value) != 2:
@@ -146,7 +151,10 @@ def _require_points(name: str, value: Sequence[int]) -> None:
 
 
 _KINDS: dict[str, dict[str, Callable[[str, Any], object]]] = {
-    "image": {"before": _require_size, "after": _require_size, "short_side": _require_side},
+    "image": {
+        "before": _require_size, "after": _require_size, "short_side": _require_side, "method": _require_text,
+        "precision": _require_text,
+    },
     "cloud": {
         "centre": _require_point, "factor": require_positive, "points": _require_points,
         "spread": require_not_negative, "repeats": require_integer,

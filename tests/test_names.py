@@ -85,8 +85,13 @@ def test_csv_holds_no_formula_and_tells_names_apart(text):
     )
 
 
+def test_a_dash_with_an_escape_is_a_formula_too():
+    assert names.csv_line(["-\t", "-", " - "]) == "'-\\t,-, - \n"
+
+
 def test_latex_has_no_command_left():
     assert names.latex("\\input{x}") == r"\textbackslash{}input\{x\}"
+    assert names.latex(" [2pt]") == " {[}2pt]"  # spaces after \\\\ are passed over
     assert names.latex("[2pt] a--b ~^<") == r"{[}2pt] a-{}-b \textasciitilde{}\textasciicircum{}\textless{}"
 
 

@@ -221,6 +221,7 @@ def test_plain_values():
         {"kind": "image", "before": [3], "after": [3, 4]}, {"kind": "image", "before": 5, "after": 6},
         {"kind": "image", "before": [3, 10**9], "after": [3, 4], "method": "box", "precision": "float64"},
         {"kind": "image", "before": [3, 4], "after": [-3, 4]}, {"kind": "image", "short_side": "x"},
+        {"kind": "image", "before": [3, 4], "after": [3, 4], "method": ["box"]}, {"kind": "image", "precision": {}},
     ],
 )  # fmt: skip
 def test_values_that_no_words_can_say_are_refused(values):

@@ -1,6 +1,7 @@
 """Stored settings: the configuration of an evaluation as a file holds it, checked before it is used."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from segcertify.errors import LARGEST, LARGEST_SEED, InputError, require_integer, require_probability
@@ -16,6 +17,7 @@ from segcertify.records.settings import (
 )  # fmt: skip
 from segcertify.stats.correction import K_FWER, PROCEDURES
 from segcertify.storage import limits
+from segcertify.storage.field_types import require_types
 
 _TEXTS = ("model", "data", "scenes", "noise", "precision", "device", "version")
 
@@ -48,11 +50,9 @@ def require_settings(found: Mapping[str, Any]) -> None:
 
 def _require_parts(found: Mapping[str, Any]) -> None:
     """Attack, metrics and looks, where there are some."""
-    if found["attack"] is not None:
-        AttackSettings(**_mapping("attack", found["attack"]))
-    if found["metrics"] is not None:
-        _texts("metrics", _mapping("metrics", found["metrics"]).get("names"))
-        MetricSettings(**found["metrics"])
+    for name, kind in (("attack", AttackSettings), ("metrics", MetricSettings)):
+        if found[name] is not None:
+            _require_whole(name, _mapping(name, found[name]), kind)
     if found["looks"] is not None:
         _require_looks(_mapping("looks", found["looks"]), [Setting(**each) for each in found["settings"]])
 
@@ -67,12 +67,20 @@ def _require_looks(looks: Mapping[str, Any], settings: Sequence[Setting]) -> Non
             raise InputError(f"looks at {found} do not end at n={each.n} for sigma={exact(each.sigma)}")
 
 
+def _require_whole(name: str, values: dict[str, Any], kind: type[AttackSettings] | type[MetricSettings]) -> None:
+    """All settings of a kind, each of its type: reports read them by their names."""
+    if lacking := {each.name for each in fields(kind)} - {*values}:
+        raise InputError(f"{name} has no {', '.join(sorted(lacking))}")
+    require_types(values, kind)
+    kind(**values)
+
+
 def _require_numbers(found: Mapping[str, Any]) -> None:
     """The numbers and the flag."""
     for name, least, most in (("seed", 0, LARGEST_SEED), ("n0", 0, LARGEST), ("k", 1, LARGEST)):
         if found.get(name) is not None:
             require_integer(name, found[name], at_least=least, at_most=most)
-    if "alpha" in found:
+    if found["settings"]:
         if isinstance(found["alpha"], str):
             raise InputError(f"alpha must be a number, but is {found['alpha']!r:.40}")
         require_probability("alpha", found["alpha"])

@@ -146,6 +146,8 @@ def _counted(
     """How often each class came up in n draws, also after fewer; without candidates, the most frequent ones."""
     candidate = pilot.get("candidate")
     seen = 0 if candidate is None else int(candidate.max())  # no draw may give a label that the pilot gave
+    if kept.classes is not None and seen >= kept.classes:
+        raise InputError(f"the candidate labels reach {seen}, but there are {kept.classes} classes")
     zeros, ends = draws.zeros(n, kept.classes or seen + 1), [first + m for m in prefixes]
     counts = state.counts(zeros)
     earlier = {

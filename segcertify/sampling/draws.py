@@ -74,7 +74,10 @@ class Draws:
             if labels.shape[1:] != self.components:
                 raise InputError(f"the model's components changed from {self.components} to {tuple(labels.shape[1:])}")
             if chosen is not None:
-                self._verify(phase, start, labels, entries, chosen)
+                try:
+                    self._verify(phase, start, labels, entries, chosen)
+                except RuntimeError as error:  # memory that ran out: all else is an InputError
+                    raise self._failed(error, phase, start) from error
                 self._verified, chosen = size, None
             if self.watch is not None:
                 self.watch(phase, start, labels)

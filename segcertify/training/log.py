@@ -14,7 +14,7 @@ from segcertify.figures.texts import wrapped
 from segcertify.storage.atomic import require_writable, write_text
 from segcertify.storage.reading import is_there, read_text
 
-LOG = "log.csv"
+LOG, PICTURE = "log.csv", "loss.png"
 
 TIMES = ("seconds", "images per second")
 """The columns that differ between equal runs. A stopped run also has one row more, where it was stopped."""
@@ -49,11 +49,21 @@ class TrainingLog:
         """Draw the figure, and end TensorBoard's file."""
         if self._board is not None:
             self._board.close()
-        if self.rows:
-            try:
-                save_figure(loss_figure(self.rows, title=self.path.parent.name), self.path.with_name("loss.png"))
-            except Exception as error:  # the model is not lost for a picture
-                warnings.warn(f"no picture of the losses ({type(error).__name__}: {error})", stacklevel=2)
+        _draw(self.path, self.rows)
+
+
+def draw_losses(folder: Path) -> None:
+    """Draw the losses of a finished run, if that failed before."""
+    if is_there(folder / LOG) and not is_there(folder / PICTURE):
+        _draw(folder / LOG, read_log(folder / LOG))
+
+
+def _draw(log: Path, rows: list[dict[str, float]]) -> None:
+    if rows:
+        try:
+            save_figure(loss_figure(rows, title=log.parent.name), log.with_name(PICTURE))
+        except Exception as error:  # the model is not lost for a picture
+            warnings.warn(f"no picture of the losses ({type(error).__name__}: {error})", stacklevel=3)
 
 
 def read_log(path: Path) -> list[dict[str, float]]:

@@ -29,7 +29,7 @@ from segcertify.training.card import training_card
 from segcertify.training.distributed import Processes, join_processes
 from segcertify.training.fit import require_fit
 from segcertify.training.folder import MODEL, STATE, claim
-from segcertify.training.log import TrainingLog, require_tensorboard
+from segcertify.training.log import TrainingLog, draw_losses, require_tensorboard
 from segcertify.training.objectives import OwnLabels, PixelLoss, objective
 from segcertify.training.optimisation import moving_average, optimiser, rate, schedule, set_norm_momentum
 from segcertify.training.pool import Batch, Pool, batch_order, class_weights
@@ -80,6 +80,7 @@ def train(
         if claim(out, settings):
             if processes.first:
                 (out / STATE).unlink(missing_ok=True)  # of a run that was killed between the model and this
+                draw_losses(out)
             return out / MODEL
         shown = progress if processes.first else False
         read = partial(read_pool, device=processes.device, memory=memory, progress=shown)

@@ -120,7 +120,7 @@ VALID: dict[str, tuple[str, ...]] = {
     "setting": ("sigma=0.25,n=60,tau=0.75",), "seed": ("0", "7", "0x1f", str(2**127)),
     "alpha": ("0.001", "0.1"), "steps": ("1", "2"), "restarts": ("1", "2"), "copies": ("1", "2"),
     "smoothed_draws": ("2",), "limit": ("1", "2"), "every": ("1", "2"), "short_side": ("6", "8"),
-    "looks": ("2", "3"), "until": ("0.5", "1"), "cap": ("0.75", "0.9"), "size": ("4x4",),
+    "cap": ("0.75", "0.9"), "size": ("4x4",),
     "batch_size": ("1", "2"), "radius": ("0.1",), "k": ("1", "2"), "b": ("0", "1"), "components": ("1", "1000",
     "2097152"), "p": ("0.9", "0.99"), "target_radius": ("0.1", "1"),
     "label": ("label.png",), "ignore": ("255", "0"), "out": ("out", "new/out"), "level": ("1e-6", "0.01"),
@@ -144,8 +144,8 @@ BOUNDED = {
 }  # fmt: skip
 """What is set in every line of a command that has it, so that no long work is asked for."""
 WORK = {
-    "n", "n0", "steps", "restarts", "copies", "iterations", "epochs", "smoothed_draws", "attack_steps", "m", "short_side",
-    "crop", "batch_size", "decay_every",
+    "n", "n0", "steps", "restarts", "copies", "iterations", "epochs", "smoothed_draws", "attack_steps", "m",
+    "short_side", "crop", "batch_size", "decay_every",
 }  # fmt: skip
 """Options whose numbers are work: of these, odd ones are small or impossible."""
 IMPOSSIBLE = tuple(each for each in NUMBERS if each not in ("1_000", "1e3", str(2**31), str(2**63 - 1), "1e17"))

@@ -95,6 +95,7 @@ def _work(attempt: Attempt, numbers: range, sink: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     for number in numbers:
+        resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))  # what is prepared is not measured
         try:
             tried = attempt(number)
         except Exception as error:

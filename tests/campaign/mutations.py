@@ -125,7 +125,8 @@ def plain_changed(value: Any, rng: random.Random) -> Any:
             case 0 | 1 | 2 | 3:
                 inside[key] = _any_value(rng)
             case 4 if isinstance(inside[key], int | float):
-                inside[key] = rng.choice((-inside[key], inside[key] * 10, inside[key] + 1, inside[key] / 2, 2**62))
+                half = inside[key] // 2 if abs(inside[key]) > 10**300 else inside[key] / 2
+                inside[key] = rng.choice((-inside[key], inside[key] * 10, inside[key] + 1, half, 2**62))
             case 5:
                 del inside[key]
             case 6:
@@ -137,7 +138,8 @@ def plain_changed(value: Any, rng: random.Random) -> Any:
             case 8 if isinstance(inside, dict):
                 inside[rng.choice(("", "extra", "__class__", "digest", "type", "a.b"))] = _any_value(rng)
             case _ if isinstance(inside, list):
-                inside[key:key] = inside[key : key + 1] * rng.choice((1, 1, 1000))
+                small = not isinstance(inside[key], list | dict)  # else three changes make 10^9 values
+                inside[key:key] = inside[key : key + 1] * rng.choice((1, 1, 1000 if small else 2))
             case _:
                 inside[key] = nested(rng.choice((50, 70, 300)))
     return value

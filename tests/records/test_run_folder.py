@@ -11,6 +11,7 @@ from segcertify import InputError
 from segcertify.records import Configuration, RunFolder, Setting
 from segcertify.records.stored_settings import require_settings
 from segcertify.sampling.seeds import Seed
+from segcertify.storage.plain_values import digest_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "files" / "runs"
 SETTING = Setting(0.25, 100, 0.75)
@@ -124,6 +125,12 @@ def test_the_oldest_runs_were_of_images_under_gaussian_noise(tmp_path):
         ({"preprocessing": {"kind": "cloud", "factor": "x"}}, "preprocessing cannot be"),
         ({"seed_given": 1}, "seed_given must be true or false"),
         ({"noises": {"0.25": 3}}, "a noise must hold values by name"),
+        ({"attack": {"radii": [0.1], "steps": 1, "smoothed": 2}}, "attack has no loss, restarts"),
+        ({"attack": [1]}, "attack must hold values by name"),
+        ({"metrics": {"names": ["miou"], "share": 0.5}}, "metrics has no radii"),
+        ({"metrics": {"names": "miou", "share": 0.5, "radii": []}}, "names must be a list"),
+        ({"metrics": {"names": ["miou"], "share": "x", "radii": []}}, "share must be a number"),
+        ({"metrics": "miou"}, "metrics must hold values by name"),
     ],
 )
 def test_settings_of_other_types_are_refused(changed, message, tmp_path):
@@ -139,8 +146,18 @@ def test_settings_of_other_types_are_refused(changed, message, tmp_path):
 def test_stored_metrics_that_cannot_be(metrics):
     found = {
         "settings": [], "categories": {}, "attack": None, "noises": {}, "preprocessing": None, "seed_given": True,
-        "looks": None, "cap": None, "metrics": metrics,
+        "looks": None, "cap": None, "sets": [], "alpha": 0.001, "metrics": metrics,
     }  # fmt: skip
     require_settings(found | {"metrics": {"names": ["miou"], "share": 0.5, "radii": []}})
     with pytest.raises(InputError):
         require_settings(found)
+
+
+def test_a_configuration_without_alpha_is_refused(tmp_path):
+    """Claims are made with it: `report` ended in a KeyError."""
+    RunFolder(tmp_path).claim(CONFIGURATION)
+    stored = json.loads((tmp_path / "config.json").read_text())
+    del stored["alpha"], stored["digest"]
+    (tmp_path / "config.json").write_text(json.dumps(stored | {"digest": digest_of(stored)}))
+    with pytest.raises(InputError, match=r"no evaluation's configuration \('alpha'\)"):
+        RunFolder(tmp_path).configuration()

@@ -97,3 +97,24 @@ def test_a_dense_checkpoint_of_version_2_resumes(tmp_path):
     old = {"counts": dense, "labels_of_probes": arrays["labels_of_probes"]}
     archive.write(path, kind="checkpoint", version=2, header=header, arrays=old)
     assert same(sc.sample(stripes, image(), **settings, checkpoint=path), sc.sample(stripes, image(), **settings))
+
+
+def test_a_checkpoint_whose_candidates_are_no_classes_is_refused(tmp_path):
+    """With a right digest; it ended in an error of torch's."""
+    path, settings = tmp_path / "resume", {"noise": NOISE, "n": 20, "n0": 4, "batch_size": 2, "seed": 0}
+    calls = []
+
+    def mortal(batch):
+        calls.append(len(batch))
+        if len(calls) > 12:
+            raise KeyboardInterrupt
+        return stripes(batch)
+
+    with pytest.raises(KeyboardInterrupt):
+        sc.sample(mortal, image(), **settings, counts=True, classes=3, checkpoint=path, checkpoint_every=0)
+    header, arrays = archive.read(path, kind="checkpoint", version=3)
+    assert header["phase"] == "agree"
+    arrays["candidate"] = np.full_like(arrays["candidate"], 100)
+    archive.write(path, kind="checkpoint", version=3, header=header, arrays=arrays)
+    with pytest.raises(sc.InputError, match="the candidate labels reach 100, but there are 3 classes"):
+        sc.sample(stripes, image(), **settings, counts=True, classes=3, checkpoint=path)

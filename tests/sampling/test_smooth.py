@@ -78,6 +78,20 @@ def test_out_of_memory_at_a_batch_of_one_is_an_error():
         sc.sample(starving, image(), noise=NOISE, batch_size=1, seed=0)
 
 
+@pytest.mark.parametrize("last", range(4, 14))
+def test_out_of_memory_at_any_call_is_told_in_words(last):
+    """Also where a batch is asked again, to verify it: that was a traceback."""
+    calls = itertools.count()
+
+    def starving(batch):
+        if next(calls) >= last:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return stripes(batch)
+
+    with pytest.raises(ModelError, match="OutOfMemoryError: CUDA out of memory"):
+        sc.sample(starving, image(), noise=NOISE, batch_size=5, n=60, n0=5, seed=0)
+
+
 class KilledError(BaseException):
     """Stands for any sudden end."""
 

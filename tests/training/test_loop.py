@@ -332,6 +332,16 @@ def test_a_state_that_was_cut_says_how_to_go_on(data, tmp_path):
         trained(data, out)
 
 
+def test_a_picture_that_failed_is_drawn_by_the_next_call(data, tmp_path):
+    """A full disk at the end of the training left a folder without it for ever."""
+    path = trained(data, tmp_path / "run")
+    content = path.read_bytes()
+    (tmp_path / "run" / "loss.png").unlink()
+    trained(data, tmp_path / "run")
+    assert (tmp_path / "run" / "loss.png").exists()
+    assert path.read_bytes() == content
+
+
 def test_a_state_that_a_kill_left_beside_the_model_goes_with_the_next_call(data, tmp_path):
     path = trained(data, tmp_path / "run")
     content = path.read_bytes()
