@@ -111,10 +111,10 @@ def test_a_checkpoint_whose_candidates_are_no_classes_is_refused(tmp_path):
         return stripes(batch)
 
     with pytest.raises(KeyboardInterrupt):
-        sc.sample(mortal, image(), **settings, counts=True, classes=3, checkpoint=path, checkpoint_every=0)
+        sc.sample(mortal, image(), **settings, counts=True, classes=40, checkpoint=path, checkpoint_every=0)
     header, arrays = archive.read(path, kind="checkpoint", version=3)
     assert header["phase"] == "agree"
     arrays["candidate"] = np.full_like(arrays["candidate"], 100)
     archive.write(path, kind="checkpoint", version=3, header=header, arrays=arrays)
-    with pytest.raises(sc.InputError, match="the candidate labels reach 100, but there are 3 classes"):
-        sc.sample(stripes, image(), **settings, counts=True, classes=3, checkpoint=path)
+    with pytest.raises(sc.InputError, match="the candidate labels reach 100, but there are 40 classes"):
+        sc.sample(stripes, image(), **settings, counts=True, classes=40, checkpoint=path)
