@@ -71,7 +71,7 @@ def parse(text: str, classes: Sequence[str] = ()) -> MetricName:
 
 def _label(which: str, classes: Sequence[str]) -> int:
     """A class by its number or its name."""
-    if which.isdecimal() and (not classes or int(which) < len(classes)):
+    if which.isdecimal() and len(which) < 10 and (not classes or int(which) < len(classes)):
         return int(which)
     if which in classes:
         return list(classes).index(which)

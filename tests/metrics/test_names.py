@@ -45,6 +45,7 @@ def test_all_forms_are_known():
         (lambda: parse("miou:1"), "has no class: write miou"),
         (lambda: parse("dice:bird", CLASSES), "unknown class 'bird': use background, cat or dog"),
         (lambda: parse("dice:3", CLASSES), "unknown class '3'"),
+        (lambda: parse("area:" + "9" * 5000), "unknown class '999"),
         (lambda: parse("dice:cat"), "a number such as 1"),
         (lambda: parse("miou").made(target=None, shown=LABELS), "compares with ground truth, but the input has none"),
     ],

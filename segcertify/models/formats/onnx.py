@@ -37,7 +37,10 @@ def load_onnx(path: FilePath, *, output: str | None = None) -> Adapted:
         session = runtime.InferenceSession(str(file), options, providers=providers)
     except Exception as error:
         raise InputError(f"cannot read {file} as an ONNX model: {first_line(error)}") from error
-    return adapt(OnnxProgram(session, output=output, digests=_digests(file))).eval()
+    try:
+        return adapt(OnnxProgram(session, output=output, digests=_digests(file))).eval()
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {file} as an ONNX model: a name in it is no text ({error})") from None
 
 
 class OnnxProgram(nn.Module):
@@ -53,6 +56,8 @@ class OnnxProgram(nn.Module):
             raise InputError(f"an ONNX model must take one input, the batch, but this takes {len(inputs)}")
         if inputs[0].type not in TYPES:
             raise InputError(f"an ONNX model must take floats, to add noise to, but this takes {inputs[0].type}")
+        if not inputs[0].shape:
+            raise InputError("an ONNX model must take a batch of inputs, but this takes a single number")
         batch, *extent = inputs[0].shape
         self.digests = dict(digests or {"file": ""})
         self.session, self.input, self.dtype = session, inputs[0].name, TYPES[inputs[0].type]

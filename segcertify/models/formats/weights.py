@@ -183,7 +183,8 @@ def _why_not(file: Path, error: Exception) -> str:
 
 def first_line(error: Exception) -> str:
     """The first line of an error that is not empty."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # torch writes some words in bold
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:200]
 
 

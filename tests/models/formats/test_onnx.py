@@ -107,6 +107,20 @@ def test_another_image_size_is_refused(tmp_path):
         model(torch.rand(1, 3, 8, 8))
 
 
+def test_names_that_are_no_text_and_inputs_without_a_batch_are_refused(tmp_path):
+    """onnxruntime reads such files; their names and shapes raised UnicodeDecodeError and ValueError."""
+    value, node = onnx.helper.make_tensor_value_info, onnx.helper.make_node("Identity", ["x"], ["y"])
+    for name, sides, message in (("named", ["batch", 3], "a name in it is no text"), ("scalar", [], "a single number")):
+        ends = [[value(end, onnx.TensorProto.FLOAT, sides)] for end in "xy"]
+        made = onnx.helper.make_model(
+            onnx.helper.make_graph([node], "g", *ends), opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8
+        )
+        file = tmp_path / f"{name}.onnx"
+        file.write_bytes(made.SerializeToString().replace(b"batch", b"b\xfftch"))
+        with pytest.raises(InputError, match=message):
+            models.load(f"onnx:{file}")
+
+
 def test_bad_files(tmp_path):
     with pytest.raises(InputError, match=r"no file at .*gone\.onnx: expected an ONNX model"):
         models.load(f"onnx:{tmp_path / 'gone.onnx'}")

@@ -14,7 +14,7 @@ from torch import nn
 
 from segcertify import InputError
 from segcertify.models.formats import zip_files
-from segcertify.models.formats.weights import State, load_state, set_weights
+from segcertify.models.formats.weights import State, first_line, load_state, set_weights
 from segcertify.models.networks.hrnet import load_hrnet
 
 WEIGHTS = {"conv.weight": torch.arange(4.0).view(2, 2, 1, 1), "bn.bias": torch.ones(2), "head.weight": torch.ones(1, 2)}
@@ -123,6 +123,11 @@ def test_damaged_files(tmp_path):
             cut.write_bytes(content[:size])
             with pytest.raises(InputError, match=rf"cannot read .*cut.*\({size} bytes\): damaged, cut short"):
                 load_state(cut)
+
+
+def test_a_reason_has_no_codes_of_the_terminal():
+    """torch writes some of its words in bold, which acted on the terminal as they were."""
+    assert first_line(ValueError("\n Weights \x1b[1monly\x1b[0m load failed\nmore")) == "Weights only load failed"
 
 
 def test_a_torchscript_file_is_not_weights(tmp_path):
