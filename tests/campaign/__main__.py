@@ -38,15 +38,16 @@ def page(out: Path) -> str:
     lines = [
         "# The test campaign\n",
         "Written by `python -m tests.campaign --render` from the JSON files beside it. Do not edit.\n",
-        "| part | what is tried | before: defects of attempts | now: defects of attempts | minutes |",
-        "| --- | --- | --- | --- | --- |",
+        "| part | what is tried | before: defects of attempts | now: defects of attempts | seed | minutes |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for part, what in PARTS.items():
         if (out / f"{part}.json").is_file():
             now = Tally.load(out / f"{part}.json")
             path = out / f"{part}-before.json"
             before = _cell(Tally.load(path)) if path.is_file() else "not measured"
-            lines.append(f"| {part} | {what} | {before} | {_cell(now)} | {now.seconds / 60:.1f} |")
+            seed = "-" if now.seed is None else now.seed
+            lines.append(f"| {part} | {what} | {before} | {_cell(now)} | {seed} | {now.seconds / 60:.1f} |")
     lines += ["", *(f"- **{kind}**: {words}." for kind, words in KINDS.items())]
     return "\n".join(lines) + "\n"
 
@@ -54,8 +55,8 @@ def page(out: Path) -> str:
 class Kept(Tally):
     """A tally that is written to its file every ten seconds, so that a part that is stopped leaves what it found."""
 
-    def __init__(self, part: str, path: Path) -> None:
-        super().__init__(part)
+    def __init__(self, part: str, path: Path, seed: int) -> None:
+        super().__init__(part, seed=seed)
         self.path, self.start, self.due = path, time.monotonic(), time.monotonic() + 10
 
     def add(self, kind: str | None, example: str = "") -> None:
@@ -86,7 +87,8 @@ def main() -> None:
     parser.add_argument("--render", action="store_true", help="write the page from the stored results")
     wanted = parser.parse_args()
     if wanted.part:
-        tally = Kept(wanted.part, wanted.out / f"{wanted.part}{'-' if wanted.label else ''}{wanted.label}.json")
+        path = wanted.out / f"{wanted.part}{'-' if wanted.label else ''}{wanted.label}.json"
+        tally = Kept(wanted.part, path, wanted.seed)
         module = importlib.import_module(f"tests.campaign.{wanted.part}")
         module.run(tally, seed=wanted.seed, **({} if wanted.count is None else {"count": wanted.count}))
         tally.keep()

@@ -30,6 +30,7 @@ class Tally:
     found: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
     seconds: float = 0.0
+    seed: int | None = None
 
     def add(self, kind: str | None, example: str = "") -> None:
         """One more attempt; ``kind`` is None if all was well."""
