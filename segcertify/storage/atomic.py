@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -88,18 +89,22 @@ def _is_alive(pid: int) -> bool:
 
 
 def require_writable(path: str | os.PathLike[str]) -> Path:
-    """The path, its folder made, if a file can be written there: call it before long work."""
-    path = Path(path)
+    """The path, its folder made, if a file can be written there: call it before long work.
+
+    A device or a pipe is refused: the new file would take its place.
+    """
+    path, found = Path(path), stat.S_IFREG
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
-            path.stat()
+            found = stat.S_IFMT(path.stat().st_mode)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     except ValueError:
         raise InputError(f"{str(path)[:200]!r} cannot be a path: it holds a character that no name has") from None
-    if path.is_dir():
-        raise InputError(f"cannot write {path}: it is a folder")
+    if found != stat.S_IFREG:
+        kind = "a folder" if found == stat.S_IFDIR else "a pipe, a socket or a device, which a file would replace"
+        raise InputError(f"cannot write {path}: it is {kind}")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"cannot write {path}: no permission for its folder")
     return path

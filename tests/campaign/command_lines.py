@@ -25,7 +25,7 @@ PATHS = (
     "votes.safetensors", "certificate.safetensors", "sets.safetensors", "metric.safetensors", "counts.safetensors",
     "run/records.jsonl", "run/config.json", "nowhere",
     "nowhere/deep/er",
-    "/dev/null", "/dev/zero", "/dev/full", "/proc/self/mem", "/proc/1/x", "n" * 256, "n" * 5000,
+    "null", "zero", "full", "pipe", "/proc/self/mem", "/proc/1/x", "n" * 256, "n" * 5000,
     "/".join(["d"] * 3000), "\udcff\udcfe",
     "caf\u00e9", "cafe\u0301", "\u202egnp.exe", "[red]x[/red]", "$x$", "~", "~nobody/x", "~\x01", "-", "--", "-x",
     "a b",

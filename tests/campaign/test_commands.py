@@ -1,5 +1,7 @@
 """The campaign's small part in CI: random command lines, and exploits, each in a forked process."""
 
+import os
+
 import pytest
 
 from tests.campaign import commands, exploits
@@ -40,6 +42,8 @@ def test_a_traceback_and_a_write_elsewhere_are_found(tmp_path):
     assert forked(world, fails).finding()[0] == "raw"
     assert forked(world, (world.outer / "home" / "x").touch).finding()[0] == "ran"
     assert forked(world, (world.work / "x").touch).finding()[0] is None
+    os.mkfifo(world.work / "pipe")
+    assert forked(world, lambda: os.replace("x", "pipe")).finding()[0] == "ran"
 
 
 def test_exploits_do_nothing():

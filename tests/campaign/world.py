@@ -50,12 +50,14 @@ class World:
 
     def fresh(self, folder: Path) -> "World":
         """A copy for one attempt."""
-        shutil.copytree(self.outer, folder, symlinks=True)
+        shutil.copytree(self.outer, folder, symlinks=True, ignore=shutil.ignore_patterns("pipe"))
+        os.mkfifo(folder / "work" / "pipe")
         return World(folder)
 
     def outside(self) -> dict[str, tuple[int, int]]:
-        """The files outside the working folder: their sizes and times of change."""
-        found = {}
+        """What tells of changes of the files outside the working folder, and of the pipe, which no file may replace."""
+        pipe = self.work / "pipe"
+        found = {str(pipe): (os.lstat(pipe).st_mode, 0)} if os.path.lexists(pipe) else {}
         for parent, folders, names in os.walk(self.outer):
             if parent == str(self.outer):
                 folders.remove("work")
@@ -89,6 +91,9 @@ def build(outer: Path) -> World:
     (work / "clouds" / "dataset.toml").write_text("classes = ['leg', 'seat', 'back']\n")
     (work / "notes.txt").write_text("words, no numbers")
     (work / "empty").touch()
+    for name in ("null", "zero", "full"):  # links: a command that replaces a device must not reach the machine's own
+        (work / name).symlink_to(f"/dev/{name}")
+    os.mkfifo(work / "pipe")
     (outer / "models").symlink_to(models)
     _made_by_commands(work)
     return world

@@ -1,6 +1,7 @@
 """Files that appear whole or not at all."""
 
 import os
+import stat
 
 import pytest
 
@@ -72,3 +73,18 @@ def test_paths_that_cannot_be_written_are_refused(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             atomic.require_writable(path)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_no_device_and_no_pipe_is_replaced_by_a_file(tmp_path, linked):
+    """As root, `join --out /dev/zero` made a file of the machine's device."""
+    target = tmp_path / "pipe"
+    os.mkfifo(target)
+    path = tmp_path / "link" if linked else target
+    if linked:
+        path.symlink_to("/dev/zero")
+    for write in (atomic.write_text, atomic.append_text):
+        with pytest.raises(InputError, match="it is a pipe, a socket or a device, which a file would replace"):
+            write(path, "x")
+    assert stat.S_ISFIFO(target.stat().st_mode)
+    assert path.is_symlink() == linked

@@ -24,7 +24,7 @@ from torch.export.passes import move_to_device_pass
 from segcertify.errors import InputError
 from segcertify.models.formats.pt2_archive import checked_archive
 from segcertify.models.formats.weights import FilePath, first_line
-from segcertify.models.formats.zip_files import require_plain_zip
+from segcertify.models.formats.zip_files import require_plain_zip, require_whole_pickles
 from segcertify.models.wrappers.adapters import Adapted, adapt
 from segcertify.storage import limits
 from segcertify.storage.reading import readable
@@ -34,6 +34,8 @@ def load_torchscript(path: FilePath, *, output: int | str | None = None) -> Adap
     """A TorchScript program, on the CPU and in evaluation mode."""
     file = require_file(path, "a TorchScript file, as torch.jit.save writes it")
     require_plain_zip(file)
+    if zipfile.is_zipfile(file):
+        require_whole_pickles(file)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # torch.jit stays readable, and files of it abound
         try:

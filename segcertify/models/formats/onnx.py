@@ -100,6 +100,8 @@ def _digests(file: Path) -> dict[str, Any]:
 
 def _choose(names: list[str], wanted: str | None) -> str:
     """The output that holds the scores: the wanted one, one of a known name, or the first."""
+    if not names:
+        raise InputError("an ONNX model must give the scores, but this gives nothing")
     if wanted is not None and wanted not in names:
         raise unknown("output", wanted, names, where=" of the ONNX model")
     chosen = wanted or next((name for name in KEYS if name in names), names[0])

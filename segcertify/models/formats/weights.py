@@ -21,6 +21,7 @@ from torch.serialization import safe_globals
 
 from segcertify.errors import InputError
 from segcertify.models.formats.zip_files import require_moderate_pickles, require_plain_zip
+from segcertify.names import visible
 from segcertify.storage import limits
 from segcertify.storage.reading import readable
 
@@ -185,7 +186,7 @@ def first_line(error: Exception) -> str:
     """The first line of an error that is not empty."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # torch writes some words in bold
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:200]
+    return visible(lines[0] if lines else type(error).__name__)[:200]
 
 
 def _numpy_scalars() -> list[Any]:

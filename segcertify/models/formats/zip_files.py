@@ -1,6 +1,8 @@
 """The zip files in which torch keeps weights and programs, checked before torch reads them."""
 
+import pickletools
 import zipfile
+import zlib
 from pathlib import Path
 
 from segcertify.errors import InputError
@@ -29,6 +31,21 @@ def require_plain_zip(file: Path) -> None:
     compressed = sum(part.file_size for part in parts) - stored
     if stored > file.stat().st_size or compressed > COMPRESSED:
         raise InputError(f"cannot read {file}: it holds overlapping or too much compressed content: save it anew")
+
+
+def require_whole_pickles(file: Path) -> None:
+    """Refuse a zip file of whose pickles one is cut, or names more bytes than it has: torch's own reader takes them.
+
+    The pickles are only looked through, operation by operation; nothing is made of them.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for part in archive.infolist():
+                if part.filename.endswith(".pkl"):
+                    for _ in pickletools.genops(archive.read(part)):
+                        pass
+    except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"cannot read {file}: a damaged zip file or pickle ({error!s:.200})") from None
 
 
 def require_moderate_pickles(file: Path) -> None:

@@ -153,6 +153,17 @@ def test_bad_files(network, tmp_path, scheme):
             models.load(f"{scheme}:{file}", trust_code=True)
 
 
+def test_a_pickle_that_names_more_bytes_than_it_has_is_refused_before_torch_takes_them(tmp_path):
+    """torch would take 4 GiB for a text of which the file has a few bytes."""
+    quietly(lambda: torch.jit.script(nn.Conv2d(3, 2, 1)).save(str(tmp_path / "a.ts")))
+    with zipfile.ZipFile(tmp_path / "a.ts") as old, zipfile.ZipFile(tmp_path / "b.ts", "w") as new:
+        for part in old.infolist():
+            new.writestr(part, old.read(part).replace(b"X\x08\x00\x00\x00training", b"X\x08\x00\x00\xfftraining"))
+    models.load(f"torchscript:{tmp_path / 'a.ts'}", trust_code=True)
+    with pytest.raises(InputError, match=r"b\.ts: a damaged zip file or pickle \(expected 4278190088 bytes"):
+        models.load(f"torchscript:{tmp_path / 'b.ts'}", trust_code=True)
+
+
 def test_a_state_dict_is_no_program(network, tmp_path):
     torch.save(network.state_dict(), tmp_path / "a.pt")
     for scheme in ("torchscript", "pt2"):

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from segcertify import InputError, models
+from segcertify.models.formats.onnx import _choose
 from segcertify.sampling.identity import identity
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'segcertify[dev]'")
@@ -98,6 +99,11 @@ def test_what_a_model_must_take(tmp_path):
     for kind, dtype in ((onnx.TensorProto.FLOAT16, torch.float16), (onnx.TensorProto.DOUBLE, torch.float64)):
         tiny_graph(tmp_path / "other.onnx", [kind])
         assert models.load(f"onnx:{tmp_path / 'other.onnx'}")(torch.rand(2, 3, 4, 4)).dtype == dtype
+
+
+def test_a_model_without_an_output_is_refused():
+    with pytest.raises(InputError, match="must give the scores, but this gives nothing"):
+        _choose([], None)
 
 
 def test_another_image_size_is_refused(tmp_path):

@@ -128,6 +128,7 @@ def test_damaged_files(tmp_path):
 def test_a_reason_has_no_codes_of_the_terminal():
     """torch writes some of its words in bold, which acted on the terminal as they were."""
     assert first_line(ValueError("\n Weights \x1b[1monly\x1b[0m load failed\nmore")) == "Weights only load failed"
+    assert first_line(ValueError("found '\x1b' here")) == r"found '\x1b' here"
 
 
 def test_a_torchscript_file_is_not_weights(tmp_path):
