@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from segcertify import InputError, models
+from segcertify.errors import ModelError
 
 
 def make(width=3, name="a", flip=False):
@@ -30,6 +31,23 @@ def test_python_spec():
     assert model.model.settings == (5, "b", True)
     assert not any(module.training for module in model.modules())
     assert model(torch.zeros(1, 3, 2, 2)).shape == (1, 5, 2, 2)
+
+
+def test_what_a_factory_or_its_module_raises_is_told_in_one_line(tmp_path, monkeypatch):
+    """It was a traceback on the command line; in Python the exception is the cause."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "failing_factory.py").write_text("def make(classes):\n    return int(classes)\n")
+    (tmp_path / "failing_module.py").write_text("import math\nmath.sqrt(-1)\n")
+    (tmp_path / "no_module.py").write_text("def (:\n")
+    with pytest.raises(
+        ModelError, match=r"failing_factory:make failed, ValueError: .*\(failing_factory.py, line 2\)"
+    ) as e:
+        models.load("python:failing_factory:make?classes=x")
+    assert type(e.value.__cause__) is ValueError
+    with pytest.raises(ModelError, match=r"importing failing_module for python:.* failed, ValueError: .*line 2\)"):
+        models.load("python:failing_module:make")
+    with pytest.raises(ModelError, match="importing no_module for python:no_module:make failed, SyntaxError"):
+        models.load("python:no_module:make")
 
 
 def test_a_plus_is_a_plus():

@@ -2,11 +2,13 @@
 
 import importlib
 import inspect
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from segcertify.errors import InputError
+from segcertify.errors import InputError, ModelError
 
 
 def make(target: str, arguments: Mapping[str, Any], *, classes: int | None = None) -> Callable[..., Any]:
@@ -19,6 +21,8 @@ def make(target: str, arguments: Mapping[str, Any], *, classes: int | None = Non
     except ModuleNotFoundError as error:
         where = "is it in this folder, or installed?"
         raise InputError(f"cannot import {error.name!r} for python:{target}: {where}") from None
+    except Exception as error:
+        raise _failed(f"importing {module_name} for python:{target} failed", error) from error
     factory = getattr(module, factory_name, None)
     if not callable(factory):
         raise InputError(f"{module_name} has no function {factory_name!r} for python:{target}")
@@ -30,6 +34,18 @@ def make(target: str, arguments: Mapping[str, Any], *, classes: int | None = Non
         model = factory(**arguments)
     except TypeError as error:
         raise InputError(f"python:{target} could not be called with {arguments}: {error}") from error
+    except InputError:
+        raise
+    except Exception as error:
+        raise _failed(f"python:{target} failed", error) from error
     if not callable(model):
         raise InputError(f"python:{target} gave {type(model).__name__}, which is not callable on a batch")
     return model  # type: ignore[no-any-return]
+
+
+def _failed(what: str, error: Exception) -> ModelError:
+    """What the user's own code raised, in one line, and where; the exception itself is the cause."""
+    place, said = traceback.extract_tb(error.__traceback__)[-1], " ".join(str(error).split())
+    return ModelError(
+        f"{what}, {type(error).__name__}: {said[:300]} ({Path(place.filename).name}, line {place.lineno})"
+    )
