@@ -23,6 +23,7 @@ from segcertify.models.card import Card, read_model, save_model
 from segcertify.models.denoisers import load_denoiser
 from segcertify.models.families import describe, new
 from segcertify.models.saved import load_trained
+from segcertify.models.wrappers.ensemble import Ensemble
 from segcertify.records import RunFolder
 from segcertify.records.settings import AttackSettings
 from segcertify.report.run import Run
@@ -253,11 +254,12 @@ def read_trained(path: Path) -> object:
     return held([found.to_plain(), weights.tensors])
 
 
-def make_network(spec: str) -> Any:
+def make_network(spec: str, members: int = 1) -> Any:
     """A file of which the card is read, and the network built; its weights are left out, so that it is small."""
 
     def make(folder: Path) -> Path:
-        network = new(spec, classes=2)
+        networks = [new(spec, classes=2) for _ in range(members)]
+        network = networks[0] if members == 1 else Ensemble(networks)
         path = folder / "network.safetensors"
         from segcertify.storage import archive
 
@@ -388,6 +390,7 @@ STORED = (
         "hrnet", make_network("hrnet?width=1&blocks=1&modules=1,1,1"), read_network, (), (archive_changed,), share=4
     ),
     Subject("lite", make_network("lite?width=1"), read_network, (), (archive_changed,), share=4),
+    Subject("ensemble", make_network("lite?width=1", 2), read_network, (), (archive_changed,), share=4),
     Subject("denoiser", make_network("denoiser?widths=4,4"), read_denoiser, (), (archive_changed,), share=4),
     Subject("pointnet2", make_network("pointnet2"), read_network, (), (archive_changed,), share=4),
     Subject(
