@@ -80,4 +80,5 @@ def _place(world: World) -> dict[str, object]:
     root = Path(__file__).resolve().parents[2]
     own = {"HOME": world.outer / "home", "TMPDIR": world.outer / "temp", "PYTHONPATH": root, "HF_HUB_OFFLINE": "1"}
     own |= {"MPLCONFIGDIR": tempfile.gettempdir(), "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+    own |= {"TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir()}  # torch makes its own in TMPDIR when it is imported
     return {"cwd": world.work, "env": os.environ | {key: str(value) for key, value in own.items()}}

@@ -77,7 +77,7 @@ def _header(path: Path, content: bytes) -> _Header:
         match line.split():
             case ["format", name, _] if name in _FORMATS and not form:
                 form = name
-            case ["element", name, count] if count.isdecimal() and len(count) <= 20:
+            case ["element", name, count] if count.isdecimal() and len(count) <= 18:
                 elements.append(name)
                 vertices = int(count) if elements == ["vertex"] else vertices
             case ["property", *rest] if elements == ["vertex"]:

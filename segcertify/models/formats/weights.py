@@ -57,7 +57,7 @@ def load_state(path: FilePath) -> State:
     _require_own_size(content, file)
     ignored: list[str] = []
     while (nest := next((key for key in NESTS if isinstance(content.get(key), Mapping)), None)) is not None:
-        ignored += [key for key in content if key != nest]
+        ignored += [str(key) for key in content if key != nest]
         content = content[nest]
     tensors = {str(key): value for key, value in content.items() if isinstance(value, Tensor)}
     surprising = [str(key) for key in content if str(key) not in tensors]

@@ -97,6 +97,10 @@ ASCII, TWO = "format ascii 1.0", "element vertex 2"
             "line 2: 'format binary_middle_endian 1.0' is no line of",
         ),
         (lines(ASCII, ASCII, TWO, *XYZ), "line 3: 'format ascii 1.0' is no line"),
+        (
+            lines(ASCII, f"element vertex {10**20 - 1}", *XYZ),
+            "line 3: 'element vertex 9{20}' is no line of a PLY header",
+        ),
         (lines(ASCII, "element vertex -2", *XYZ), "line 3: 'element vertex -2' is no line of a PLY header"),
         (lines(ASCII, "element vertex many", *XYZ), "line 3: 'element vertex many'"),
         (lines(ASCII, "vertex 2", *XYZ), "line 3: 'vertex 2' is no line"),

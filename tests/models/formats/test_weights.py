@@ -66,6 +66,12 @@ def test_safetensors(tmp_path):
     assert load_state(tmp_path / "a.safetensors").tensors.keys() == WEIGHTS.keys()
 
 
+def test_names_of_any_type_beside_the_weights_are_ignored(tmp_path):
+    """A pickle may have them, as one that was damaged had."""
+    torch.save({"state_dict": {"weight": torch.ones(1)}, 5: 1, (1, 2): 3}, tmp_path / "a.pth")
+    assert load_state(tmp_path / "a.pth").ignored == ("5", "(1, 2)")
+
+
 def test_surprising_keys_are_a_warning(tmp_path):
     torch.save(prefixed("model.") | {"steps": torch.ones(1), "name": "x"}, tmp_path / "a.pth")
     with pytest.warns(UserWarning, match="ignored name, steps, which no wrapper known here adds"):
