@@ -14,7 +14,7 @@ from tests.campaign.world import World
 
 SECONDS, BYTES = 5.0, 2 * 2**30
 """More processor time, and more memory, are findings."""
-WALL = 240.0
+WALL = 120.0
 """After so many seconds an attempt is killed, though a busy machine is no finding: the processor time decides."""
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from tests.campaign.findings import Tally
 from tests.campaign.guard import SilentError, guarded
-from tests.campaign.stored_files import STORED
+from tests.campaign.kinds import WRITTEN
 from tests.campaign.subjects import Subject
 
-WITH_DIGEST = tuple(subject for subject in STORED if subject.digest)
+WITH_DIGEST = tuple(subject for subject in WRITTEN if subject.digest)
 
 
 def run(tally: Tally, *, count: int = 0, seed: int = 0) -> None:

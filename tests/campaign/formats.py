@@ -9,13 +9,13 @@ from pathlib import Path
 from tests.campaign.findings import Tally
 from tests.campaign.given_files import GIVEN
 from tests.campaign.guard import SilentError, guarded
-from tests.campaign.stored_files import STORED
+from tests.campaign.kinds import WRITTEN
 from tests.campaign.subjects import Subject
 
 os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
 
 
-def run(tally: Tally, *, count: int = 100_000, seed: int = 0, subjects: Sequence[Subject] = (*STORED, *GIVEN)) -> None:
+def run(tally: Tally, *, count: int = 100_000, seed: int = 0, subjects: Sequence[Subject] = (*WRITTEN, *GIVEN)) -> None:
     """Damage a good file of each kind in ``count`` ways, shared among the kinds, and read it."""
     whole = sum(subject.share for subject in subjects)
     for subject in subjects:

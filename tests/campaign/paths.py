@@ -17,7 +17,8 @@ from segcertify.training.folder import claim
 from segcertify.training.log import read_log
 from tests.campaign.findings import Tally
 from tests.campaign.guard import SilentError, guarded
-from tests.campaign.stored_files import STORED, read_certificate, read_checkpoint, read_state, read_votes
+from tests.campaign.kinds import WRITTEN
+from tests.campaign.stored_files import read_certificate, read_checkpoint, read_state, read_votes
 
 FILES: dict[str, Callable[[Path], object]] = {
     "votes": read_votes,
@@ -278,7 +279,7 @@ def _followed() -> list[tuple[str, Callable[[Path], Callable[[], object]]]]:
 
         return case
 
-    return [(f"{subject.name} behind two links", followed(subject)) for subject in STORED if subject.changes]
+    return [(f"{subject.name} behind two links", followed(subject)) for subject in WRITTEN if subject.changes]
 
 
 CASES = [*_loops(), *_followed(), *_file_cases(), *_folder_cases()]

@@ -3,8 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +12,15 @@ import torch
 from torch import nn
 
 import segcertify as sc
-from segcertify.cli.metric_certificates import metric_values
 from segcertify.cli.printing import certificate_values
-from segcertify.cli.radius_maps import map_facts
-from segcertify.cli.set_certificates import sets_values
 from segcertify.evaluation.run import evaluate
-from segcertify.metrics.certificate import MetricCertificate
 from segcertify.models.card import Card, read_model, save_model
-from segcertify.models.denoisers import load_denoiser
 from segcertify.models.families import describe, new
 from segcertify.models.saved import load_trained
 from segcertify.models.wrappers.ensemble import Ensemble
 from segcertify.records import RunFolder
 from segcertify.records.settings import AttackSettings
 from segcertify.report.run import Run
-from segcertify.sets.certificate import SetCertificate
 from segcertify.training import Recipe, read_recipe, state
 from segcertify.training.folder import claim
 from segcertify.training.log import read_log
@@ -45,9 +38,6 @@ from tests.campaign.subjects import Subject, held
 
 NOISE = sc.Gaussian(0.25)
 SAMPLED: dict[str, Any] = {"noise": NOISE, "n": 8, "n0": 4, "batch_size": 2, "seed": 0}
-RESIZED = {
-    "kind": "image", "before": [4, 6], "after": [2, 3], "method": "box", "precision": "float64", "divisor": 255,
-}  # fmt: skip
 PREPROCESSING = {"kind": "cloud", "centre": [0.5, 0.5, 0.5], "factor": 2.0, "points": [8, 4]}
 ARCHIVE = (bytes_changed, safetensors_changed)
 
@@ -113,66 +103,6 @@ def read_certificate(path: Path) -> object:
     return held(found)
 
 
-def make_map(folder: Path) -> Path:
-    sc.RadiusMap.of(votes(), alpha=0.2, cap=0.9).save(folder / "radii.safetensors")
-    return folder / "radii.safetensors"
-
-
-def read_map(path: Path) -> object:
-    found = sc.RadiusMap.load(path)
-    json.dumps([repr(found), found.claim, found.threat, found.units, found.certified])
-    map_facts(found)
-    return held(found)
-
-
-def counted_votes() -> sc.Votes:
-    """Votes of all classes, whose candidates are the most frequent ones: there is no pilot."""
-    return sc.sample(model(), x(), **SAMPLED | {"n0": 0, "n": 30}, counts=True, classes=2, preprocessing=RESIZED)
-
-
-def make_counted_votes(folder: Path) -> Path:
-    counted_votes().save(folder / "votes.safetensors")
-    return folder / "votes.safetensors"
-
-
-def read_counted_votes(path: Path) -> object:
-    found = sc.Votes.load(path)
-    json.dumps([repr(found), repr(sc.certify_sets(found, tau=0.6, alpha=0.2))])
-    sc.radius_map(found, alpha=0.2)
-    return held(found)
-
-
-def make_looked_votes(folder: Path) -> Path:
-    sc.sample(model(), x(), **SAMPLED | {"n": 30}, looks=3).save(folder / "votes.safetensors")
-    return folder / "votes.safetensors"
-
-
-def make_sets(folder: Path) -> Path:
-    sc.certify_sets(counted_votes(), tau=0.6, alpha=0.2).save(folder / "sets.safetensors")
-    return folder / "sets.safetensors"
-
-
-def read_sets(path: Path) -> object:
-    found = SetCertificate.load(path)
-    json.dumps([repr(found), found.claim, int(found.only.sum()), found.as_labels().claim])
-    sets_values(found)
-    return held(found)
-
-
-def make_metric(folder: Path) -> Path:
-    claim = {"radius": 0.05, "sigma": 0.25, "n": 30, "alpha": 0.2, "seed": 0, "preprocessing": RESIZED}
-    sc.certify_metric(model(), x(), sc.metrics.area(1), **claim).save(folder / "metric.safetensors")
-    return folder / "metric.safetensors"
-
-
-def read_metric(path: Path) -> object:
-    found = MetricCertificate.load(path)
-    json.dumps([repr(found), found.claim, found.threat, found.units, found.bound, found.upper, found.n])
-    metric_values(found)
-    plain = {each.name: getattr(found, each.name) for each in fields(found)}  # not the bounds that it keeps beside them
-    return held(plain)
-
-
 def make_checkpoint(folder: Path, calls: int = 12, **more: Any) -> Path:
     CALLS_LEFT[0] = calls
     with suppress(RuntimeError, sc.InputError):
@@ -183,19 +113,6 @@ def make_checkpoint(folder: Path, calls: int = 12, **more: Any) -> Path:
 
 def read_checkpoint(path: Path, **more: Any) -> object:
     return held(sc.sample(model(), x(), **SAMPLED, checkpoint=path, **more))
-
-
-def make_metric_checkpoint(folder: Path, checkpoint: str = "resume", calls: int = 10) -> Path:
-    CALLS_LEFT[0] = calls
-    with suppress(RuntimeError, sc.InputError):
-        certified_metric(folder / checkpoint, checkpoint_every=0)
-    CALLS_LEFT[0] = 10**9
-    return folder / checkpoint
-
-
-def certified_metric(checkpoint: Path, **more: Any) -> MetricCertificate:
-    claim = {"radius": 0.05, "sigma": 0.25, "n": 30, "alpha": 0.2, "seed": 0, "batch_size": 2}
-    return sc.certify_metric(model(), x(), sc.metrics.area(1), checkpoint=checkpoint, **claim, **more)
 
 
 def make_early_checkpoint(folder: Path) -> Path:
@@ -279,9 +196,6 @@ def read_network(path: Path, load: Callable[[Path], nn.Module] = load_trained) -
         raise
 
 
-read_denoiser = partial(read_network, load=load_denoiser)
-
-
 class Parts(nn.Module):
     """A part for each point of a cloud, by its coordinates."""
 
@@ -361,29 +275,8 @@ def make_log(folder: Path) -> Path:
 STORED = (
     Subject("votes", make_votes, read_votes, ARCHIVE, (archive_changed,), digest=True, share=100),
     Subject("certificate", make_certificate, read_certificate, ARCHIVE, (archive_changed,), digest=True, share=100),
-    Subject("radius map", make_map, read_map, ARCHIVE, (archive_changed,), digest=True, share=40),
     Subject("checkpoint", make_checkpoint, read_checkpoint, ARCHIVE, (archive_changed,), digest=True, share=60),
     Subject("early checkpoint", make_early_checkpoint, read_checkpoint, ARCHIVE, (archive_changed,), digest=True),
-    Subject("votes of all classes", make_counted_votes, read_counted_votes, ARCHIVE, (archive_changed,), digest=True),
-    Subject("votes with looks", make_looked_votes, read_votes, ARCHIVE, (archive_changed,), digest=True),
-    Subject("sets", make_sets, read_sets, ARCHIVE, (archive_changed,), digest=True, share=60),
-    Subject("metric certificate", make_metric, read_metric, ARCHIVE, (archive_changed,), digest=True, share=60),
-    Subject(
-        "checkpoint of all classes",
-        partial(make_checkpoint, counts=True, classes=2),
-        partial(read_checkpoint, counts=True, classes=2),
-        ARCHIVE,
-        (archive_changed,),
-        digest=True,
-    ),
-    Subject(
-        "checkpoint of a metric",
-        make_metric_checkpoint,
-        lambda path: held(certified_metric(path).values),
-        ARCHIVE,
-        (archive_changed,),
-        digest=True,
-    ),
     Subject("training state", make_state, read_state, ARCHIVE, (archive_changed,), digest=True, share=40),
     Subject("trained model", make_model, read_trained, ARCHIVE, (archive_changed,), digest=True, share=60),
     Subject(
@@ -391,7 +284,6 @@ STORED = (
     ),
     Subject("lite", make_network("lite?width=1"), read_network, (), (archive_changed,), share=4),
     Subject("ensemble", make_network("lite?width=1", 2), read_network, (), (archive_changed,), share=4),
-    Subject("denoiser", make_network("denoiser?widths=4,4"), read_denoiser, (), (archive_changed,), share=4),
     Subject("pointnet2", make_network("pointnet2"), read_network, (), (archive_changed,), share=4),
     Subject(
         "records",

@@ -2,10 +2,11 @@
 
 import pytest
 
-from tests.campaign.stored_files import STORED, make_recipe, written_by_hand
+from tests.campaign.kinds import WRITTEN
+from tests.campaign.stored_files import make_recipe, written_by_hand
 
 
-@pytest.mark.parametrize("subject", [each for each in STORED if each.digest], ids=lambda subject: subject.name)
+@pytest.mark.parametrize("subject", [each for each in WRITTEN if each.digest], ids=lambda subject: subject.name)
 def test_a_good_file_is_read_as_it_is_every_time(subject, tmp_path):
     path = subject.make(tmp_path)
     content = path.read_bytes()
