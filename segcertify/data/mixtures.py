@@ -9,6 +9,7 @@ from segcertify.data.domain import Domain
 from segcertify.data.scene import Scene
 from segcertify.errors import InputError, require_integer
 from segcertify.preprocessing import Preprocessing
+from segcertify.storage import limits
 
 
 class Share(NamedTuple):
@@ -64,6 +65,8 @@ def mixture(sets: Sequence[DataSet], times: Sequence[int] = ()) -> DataSet:
     counts = [require_integer("times", count) for count in times] or [1] * len(sets)
     if len(counts) != len(sets):
         raise InputError(f"times must say a number for each of the {len(sets)} data sets, but got {len(counts)}")
+    if (scenes := sum(len(data) * count for data, count in zip(sets, counts, strict=True))) > limits.SCENES:
+        raise InputError(f"a mixture has at most {limits.SCENES:,} scenes, but times={counts} makes {scenes:,}")
     first = sets[0]
     if len(sets) == 1 and counts == [1]:
         return first

@@ -47,6 +47,8 @@ FILES = 500_000
 """files under one folder of a data set, where each folder counts as 20"""
 FOLDERS = 40
 """levels of folders in a data set"""
+SCENES = 1_000_000
+"""scenes of a mixture of data sets, each counted as often as it is taken"""
 LAYERS = 1000
 """layers, blocks or modules that the description of a network asks for"""
 WIDTH = 65_536

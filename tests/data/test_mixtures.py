@@ -35,3 +35,7 @@ def test_what_cannot_be_mixed_is_refused(tmp_path):
         mixture([load(CHAIRS), load(MUGS)], [2])
     with pytest.raises(InputError, match="times must be"):
         mixture([load(CHAIRS)], [0])
+    with pytest.raises(
+        InputError, match="a mixture has at most 1,000,000 scenes, but times=.* makes"
+    ):  # took all memory
+        mixture([chairs], [2**31])
