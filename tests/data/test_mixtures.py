@@ -38,4 +38,4 @@ def test_what_cannot_be_mixed_is_refused(tmp_path):
     with pytest.raises(
         InputError, match="a mixture has at most 1,000,000 scenes, but times=.* makes"
     ):  # took all memory
-        mixture([chairs], [2**31])
+        mixture([load(CHAIRS)], [2**31])
