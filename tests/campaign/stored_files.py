@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +234,8 @@ def read_run(path: Path) -> object:
             table.markdown(), table.csv(), table.latex()
     run.curves()
     folder = RunFolder(path.parent)
-    folder.record_file()
+    if not signature(folder.record_file).parameters:  # older code must be told how many records a scene has
+        folder.record_file()
     return held([run.configuration, folder.seed]), [held(record) for record in run.records]
 
 

@@ -36,6 +36,6 @@ def test_what_cannot_be_mixed_is_refused(tmp_path):
     with pytest.raises(InputError, match="times must be"):
         mixture([load(CHAIRS)], [0])
     with pytest.raises(
-        InputError, match="a mixture has at most 1,000,000 scenes, but times=.* makes"
+        InputError, match=r"a mixture has at most 1,000,000 scenes, but times=.* makes"
     ):  # took all memory
         mixture([load(CHAIRS)], [2**31])
