@@ -119,9 +119,7 @@ read_denoiser = partial(read_network, load=load_denoiser)
 
 CERTIFICATES = (
     Subject("votes of all classes", make_counted_votes, read_counted_votes, ARCHIVE, (archive_changed,), digest=True),
-    Subject(
-        "votes at prefixes", make_votes_at_prefixes, read_counted_votes, ARCHIVE, (archive_changed,), digest=True
-    ),  # fmt: skip
+    Subject("votes at prefixes", make_votes_at_prefixes, read_counted_votes, ARCHIVE, (archive_changed,), digest=True),
     Subject("radius map", make_map, read_map, ARCHIVE, (archive_changed,), digest=True, share=40),
     Subject("votes with looks", make_looked_votes, read_votes, ARCHIVE, (archive_changed,), digest=True),
     Subject("sets", make_sets, read_sets, ARCHIVE, (archive_changed,), digest=True, share=60),
