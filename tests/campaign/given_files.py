@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -225,7 +226,8 @@ def make_onnx(folder: Path) -> Path:
 
 
 def read_model_spec(scheme: str) -> Callable[[Path], object]:
-    return lambda path: sc.models.load(f"{scheme}:{path}", trust_code=True)
+    asks = "trust_code" in signature(sc.models.load).parameters  # older code does not
+    return lambda path: sc.models.load(f"{scheme}:{path}", **({"trust_code": True} if asks else {}))
 
 
 def make_huggingface(name: str) -> Callable[[Path], Path]:
