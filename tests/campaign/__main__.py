@@ -38,6 +38,9 @@ def page(out: Path) -> str:
     lines = [
         "# The test campaign\n",
         "Written by `python -m tests.campaign --render` from the JSON files beside it. Do not edit.\n",
+        "Both columns are of one campaign. **Before** is version 0.3.0 without its locks, digests of records and "
+        "questions of trust, at smaller counts; kinds of files that it does not have are left out. **Now** is the code "
+        "beside this page, or what it was when the part was last run; seed and minutes are of that run.\n",
         "| part | what is tried | before: defects of attempts | now: defects of attempts | seed | minutes |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
