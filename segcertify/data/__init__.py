@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from segcertify.data.clouds.cloudset import CloudSet
 from segcertify.data.dataset import DataSet
@@ -14,6 +13,7 @@ from segcertify.data.scene import Scene
 from segcertify.data.sets import camvid, cityscapes, cloud_folder, image_folder, pascal_context, pets, shapenet, shapes
 from segcertify.errors import InputError, unknown
 from segcertify.specs import FLAG, NAMES, Option, parse
+from segcertify.storage.reading import expanded
 
 __all__ = [
     "DATA_SETS", "CloudSet", "DataSet", "ImageSet", "Input", "Scene", "load", "mixture", "read_input", "read_label",
@@ -75,7 +75,7 @@ def load(spec: str, *, split: str | None = None) -> DataSet:
     splits = [None] if split is None else split.split("+")
     if "" in splits:
         raise InputError(f"the split {split!r} has a part without a name: write one name, or several such as train+val")
-    root = [Path(parsed.target).expanduser()] if source.folder else []
+    root = [expanded(parsed.target)] if source.folder else []
     first, *others = (source.load(*root, each, **options) for each in splits)
     scenes = first.joined(*others)
     scenes = scenes if only is None else scenes.only(*only)

@@ -55,6 +55,14 @@ def is_file(path: FilePath) -> bool:
     return found is not None and stat.S_ISREG(found.st_mode)
 
 
+def expanded(path: FilePath) -> Path:
+    """The path, in which a first part ``~`` or ``~NAME`` stands for a user's folder."""
+    try:
+        return Path(path).expanduser()
+    except (RuntimeError, ValueError):
+        raise InputError(f"{str(path)[:200]!r} names a user without a folder here: write the whole path") from None
+
+
 def read_bytes(path: FilePath, *, most: int, missing: str = "") -> bytes:
     """What is in a file of at most ``most`` bytes."""
     file = readable(path, most=most, missing=missing)

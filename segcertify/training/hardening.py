@@ -1,7 +1,5 @@
 """Hardening: a model that was trained without noise is trained further, on noise, and stays the same network."""
 
-from pathlib import Path
-
 import numpy as np
 import torch
 from torch import nn
@@ -16,6 +14,7 @@ from segcertify.models.families import NAMED_BY_SPEC
 from segcertify.models.wrappers.adapters import Adapted
 from segcertify.sampling.identity import identity
 from segcertify.specs import parse, without_option
+from segcertify.storage.reading import expanded
 
 AROUND = ("scale", "base_size", "denoiser", "denoiser_sigma", "category", "runs")
 """The options of a spec that put something around the network."""
@@ -60,7 +59,7 @@ def training_data(spec: str, model: nn.Module, *, labels: str | None) -> tuple[D
     ``spec`` is that of a data set, or a folder of images without labels. If ``labels`` are not chosen, ground truth is
     taken where there is some.
     """
-    folder = Path(spec).expanduser()
+    folder = expanded(spec)
     if not folder.is_dir():
         return load(spec), labels or "truth"
     if labels == "truth":

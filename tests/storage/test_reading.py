@@ -1,6 +1,7 @@
 """Reading: a file behind links is read; whatever else may lie at a path is refused at once."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -97,3 +98,10 @@ def test_no_permission(file):
     file.chmod(0)
     with pytest.raises(InputError, match="no permission"):
         reading.read_text(file)
+
+
+def test_a_user_without_a_folder_is_bad_input(monkeypatch):
+    monkeypatch.setenv("HOME", "/elsewhere")
+    assert reading.expanded("~/x") == Path("/elsewhere/x")
+    with pytest.raises(InputError, match="names a user without a folder here: write the whole path"):
+        reading.expanded("~no such user/x")
