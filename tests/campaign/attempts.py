@@ -55,7 +55,7 @@ def forked(world: World, action: Callable[[], None]) -> Outcome:
     for file in files:
         file.unlink()
     after = world.outside()
-    changed = tuple(str(path) for path in {**before, **after} if before.get(path) != after.get(path))
+    changed = world.changed(before, after)
     peak = used.ru_maxrss * 1024
     return Outcome(os.waitstatus_to_exitcode(status), out, err, used.ru_utime + used.ru_stime, peak, changed)
 

@@ -41,7 +41,7 @@ def process(world: World, line: list[str]) -> Outcome:
     before, start = world.outside(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(_command(line), check=False, capture_output=True, timeout=300, **_place(world))
     end, after = resource.getrusage(resource.RUSAGE_CHILDREN), world.outside()
-    changed = tuple(str(path) for path in {**before, **after} if before.get(path) != after.get(path))
+    changed = world.changed(before, after)
     seconds = end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime - _import_seconds()
     peak = end.ru_maxrss * 1024 if end.ru_maxrss > start.ru_maxrss else 0  # that of the largest child so far
     out, err = (text.decode(errors="replace") for text in (done.stdout, done.stderr))

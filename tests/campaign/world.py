@@ -68,6 +68,11 @@ class World:
                 found[os.path.join(parent, name)] = (0, 0) if is_folder else (status.st_size, status.st_mtime_ns)
         return found
 
+    def changed(self, before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> tuple[str, ...]:
+        """Which files differ between two looks `outside`, by their paths from here: results keep no others."""
+        paths = (path for path in {**before, **after} if before.get(path) != after.get(path))
+        return tuple(os.path.relpath(path, self.outer) for path in paths)
+
 
 def build(outer: Path) -> World:
     """Make the world, with the commands themselves where they write files that others read."""
