@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from page import Results, document, parser, render, save, start
+from page import Results, document, parser, remarks, render, save, start
 
 import segcertify as sc
 from segcertify.arrays import FloatArray, IntArray
@@ -29,7 +29,7 @@ from segcertify.looks import Enough, look_times
 from segcertify.metrics import confusion, from_plain, mean_iou, to_plain
 from segcertify.metrics.scores import abstention, worst_case_accuracy
 from segcertify.metrics.sets import set_counts, set_scores, sets_from_plain, sets_to_plain
-from segcertify.names import file_name
+from segcertify.names import code, file_name, markdown
 from segcertify.numerals import NOTHING, confidence, exact, lower, measured, radius_text
 from segcertify.progress import progress_bar
 from segcertify.report.table import Table
@@ -181,12 +181,12 @@ def page(results: Results, folder: Path) -> str:
     made = f"segcertify {results['version']}, {results['device']}, seed {results['seed']}"
     scenes = results["scenes"]
     claim = (
-        f"{len(scenes)} scenes of {results['data']}, `{results['model']}`, sigma = {exact(SIGMA)}, alpha = "
-        f"{exact(ALPHA)} for each scene: what a row says of all scenes together holds with probability at least "
-        f"{confidence(ALPHA, len(scenes))}. Each row is a claim of its own. Bounds are rounded down."
+        f"{len(scenes)} scenes of {markdown(results['data'])}, {code(results['model'])}, sigma = {exact(SIGMA)}, "
+        f"alpha = {exact(ALPHA)} for each scene: what a row says of all scenes together holds with probability at least "
+        f"{confidence(ALPHA, len(scenes))}. Each row is a claim of its own. Bounds are rounded down. {remarks(results)}"
     )
     return document(
-        "same_draws", f"More certified by the same draws: {results['data']}", made, claim,
+        "same_draws", f"More certified by the same draws: {markdown(results['data'])}", made, claim,
         labels_table(scenes), sets_table(scenes), looks_table(scenes), metrics_table(scenes),
     )  # fmt: skip
 
