@@ -182,8 +182,9 @@ def page(results: Results, folder: Path) -> str:
     scenes = results["scenes"]
     claim = (
         f"{len(scenes)} scenes of {markdown(results['data'])}, {code(results['model'])}, sigma = {exact(SIGMA)}, "
-        f"alpha = {exact(ALPHA)} for each scene: what a row says of all scenes together holds with probability at least "
-        f"{confidence(ALPHA, len(scenes))}. Each row is a claim of its own. Bounds are rounded down. {remarks(results)}"
+        f"alpha = {exact(ALPHA)} for each scene: what a row says of all scenes together holds with probability at "
+        f"least {confidence(ALPHA, len(scenes))}. Each row is a claim of its own. Bounds are rounded down. "
+        f"{remarks(results)}"
     )
     return document(
         "same_draws", f"More certified by the same draws: {markdown(results['data'])}", made, claim,
