@@ -88,6 +88,10 @@ def plan(
             timing=timing,
         )  # fmt: skip
         return
+    if sigma is not None and cap is None and timing is None:
+        raise InputError(
+            "--sigma is for a metric, a radius map or the time here: add --share 0.5, --cap 0.9 or --model"
+        )
     if classes is not None and not sets:
         raise InputError(f"--classes {classes} is for the plan of sets: add --sets")
     N = require_integer("N", (components if components is not None or timing is None else timing.components) or 0)

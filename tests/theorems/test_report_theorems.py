@@ -66,7 +66,7 @@ def run_of(*corrections, noise="gaussian"):
     configuration = {
         "model": "m", "data": "d", "scenes": "", "classes": ["a", "b"], "categories": {}, "alpha": ALPHA,
         "corrections": corrections, "noise": noise, "preprocessing": None, "seed_given": False,
-        "k": 3 if "k-fwer" in corrections else None,
+        "k": 3 if "k-fwer" in corrections else None, "looks": None, "cap": None,
         "settings": [{"sigma": 0.25, "n": DRAWS, "tau": TAU}],
         "attack": {"loss": "cross-entropy", "steps": 1, "restarts": 1, "smoothed": 0, "radii": []},
     }  # fmt: skip
