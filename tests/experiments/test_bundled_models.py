@@ -15,7 +15,7 @@ from segcertify.preprocessing import in_words, of_image
 from segcertify.report.run import Run
 
 ROOT = Path(__file__).parents[2]
-COMMITTED = [path.parent for path in sorted(ROOT.glob("results/models/*/results.json"))]
+COMMITTED = [ROOT / "results" / "models" / name for name in ("camvid", "parts", "pets")]
 
 
 def run(name, data, out, *options):
@@ -94,10 +94,6 @@ def test_what_is_not_there_is_refused(data, tmp_path):
         (tmp_path / FILE).write_text(content)
         with pytest.raises(InputError, match=r"holds no results of this experiment .*: make it again"):
             main(["--render", str(tmp_path)])
-
-
-def test_pages_are_committed():
-    assert {"camvid", "parts", "pets"} <= {folder.name for folder in COMMITTED}
 
 
 @pytest.mark.parametrize("folder", COMMITTED, ids=lambda path: path.name)

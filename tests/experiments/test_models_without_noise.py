@@ -1,6 +1,7 @@
 """The page on denoised and hardened models: from evaluations over JSON to Markdown."""
 
 import json
+from pathlib import Path
 
 import models_without_noise
 import pytest
@@ -12,6 +13,9 @@ from page import FILE, PAGE
 from segcertify.errors import InputError
 from segcertify.models import FDnCNN
 from segcertify.report.run import Run
+
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +46,13 @@ def test_from_evaluations_to_the_page(data, tmp_path, monkeypatch):
     main(["--render", str(tmp_path / "out")])
     assert (tmp_path / "out" / PAGE).read_text() == text
     assert str(tmp_path) not in text
+
+
+def test_the_committed_page_is_what_the_results_give(tmp_path):
+    folder = ROOT / "results" / "models" / "pets-without-noise"
+    (tmp_path / FILE).write_bytes((folder / FILE).read_bytes())
+    main(["--render", str(tmp_path)])
+    assert (tmp_path / PAGE).read_text() == (folder / PAGE).read_text()
 
 
 def test_bad_options(data):

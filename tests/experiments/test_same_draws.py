@@ -1,6 +1,7 @@
 """The page on what the same draws certify: from sampling over JSON to Markdown."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,6 +88,14 @@ def test_from_scenes_to_the_page(small, data, tmp_path, monkeypatch):
     assert (tmp_path / "out" / PAGE).read_text() == text
     with pytest.raises(InputError, match="is of another run"):
         same_draws.main([*arguments, "--seed", "1"])
+
+
+@pytest.mark.parametrize("name", ["camvid", "pets"])
+def test_committed_pages_are_what_the_results_give(name, tmp_path):
+    folder = Path(__file__).parents[2] / "results" / "power" / name
+    (tmp_path / FILE).write_bytes((folder / FILE).read_bytes())
+    same_draws.main(["--render", str(tmp_path)])
+    assert (tmp_path / PAGE).read_text() == (folder / PAGE).read_text()
 
 
 def test_bad_options():
