@@ -14,7 +14,6 @@ from segcertify.errors import InputError
 from segcertify.models import FDnCNN
 from segcertify.report.run import Run
 
-
 ROOT = Path(__file__).parents[2]
 
 
