@@ -15,6 +15,8 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 
+import torch
+
 from segcertify import InputError
 from tests.campaign.findings import Tally
 
@@ -87,6 +89,7 @@ def _watch(tally: Tally, attempt: Attempt, begin: int, count: int, describe: Cal
 
 def _work(attempt: Attempt, numbers: range, sink: int) -> None:
     """The worker: one line of JSON for each attempt."""
+    torch.set_num_threads(1)  # the parent's pool of threads did not come along, and would be waited for
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nowhere, stream)
