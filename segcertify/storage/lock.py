@@ -10,6 +10,7 @@ see that only one works in a folder.
 
 import os
 import platform
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,8 @@ except ImportError:  # pragma: no cover
 
 LOCK = ".lock"
 """The name of the file."""
+_PATIENCE = 5.0
+"""How many seconds a process that has just taken the lock may take to write its number."""
 
 
 @contextmanager
@@ -56,6 +59,7 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 def _held(path: Path) -> int:
     """The open and locked file."""
+    give_up = time.monotonic() + _PATIENCE
     while True:
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)  # no link elsewhere
@@ -66,10 +70,14 @@ def _held(path: Path) -> int:
                 raise OSError(0, f"{platform.system()} has no flock")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(file, 200).decode(errors="replace").strip() or "(its number is not written yet)"
+            holder = os.read(file, 200).decode(errors="replace").strip()
             os.close(file)
+            if not holder and time.monotonic() < give_up:  # it has the lock, and is about to write its number
+                time.sleep(0.005)
+                continue
             raise InputError(
-                f"{path.parent} is in use by process {holder}: wait until it ends or stop it, or use another folder"
+                f"{path.parent} is in use by process {holder or '(of unknown number)'}: wait until it ends or stop it, "
+                "or use another folder"
             ) from None
         except OSError as error:
             warnings.warn(

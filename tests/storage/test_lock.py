@@ -92,6 +92,31 @@ def test_another_thread_is_refused(tmp_path):
     assert f"in use by process {os.getpid()} on" in found[0]
 
 
+def test_a_holder_that_has_not_written_its_number_yet_is_waited_for(tmp_path, monkeypatch):
+    """A process takes the lock, and only later writes who it is: whoever comes in between still names it."""
+    with open(tmp_path / LOCK, "w") as file:
+        lock.fcntl.flock(file, lock.fcntl.LOCK_EX)
+        late = threading.Timer(0.3, lambda: (file.write("4321 on a machine"), file.flush()))
+        late.start()
+        with pytest.raises(InputError, match="is in use by process 4321 on a machine: wait until"), locked(tmp_path):
+            pytest.fail("both hold it")
+        late.join()
+        os.truncate(file.fileno(), 0)
+        monkeypatch.setattr(lock, "_PATIENCE", 0.05)
+        with pytest.raises(InputError, match=r"in use by process \(of unknown number\)"), locked(tmp_path):
+            pytest.fail("both hold it")
+
+
+def test_a_folder_that_is_released_while_its_holder_is_waited_for_is_taken(tmp_path):
+    with open(tmp_path / LOCK, "w") as file:
+        lock.fcntl.flock(file, lock.fcntl.LOCK_EX)
+        release = threading.Timer(0.2, lambda: lock.fcntl.flock(file, lock.fcntl.LOCK_UN))
+        release.start()
+        with locked(tmp_path):
+            assert (tmp_path / LOCK).read_text().startswith(f"{os.getpid()} on ")
+        release.join()
+
+
 def test_a_folder_is_made_and_left_only_with_content(tmp_path):
     def work(name, fail):
         with locked(tmp_path / name):
