@@ -35,6 +35,7 @@ from segcertify.storage.same_run import difference
 from segcertify.votes import model_difference
 
 if TYPE_CHECKING:
+    from segcertify.audit.metrics import MetricFinding
     from segcertify.audit.sets import SetFinding
 
 
@@ -274,7 +275,7 @@ class Audit:
     The certificates must come from draws of their own, as those of different input ids do.
     """
 
-    findings: tuple[Finding | SetFinding, ...]
+    findings: tuple[Finding | SetFinding | MetricFinding, ...]
 
     def __post_init__(self) -> None:
         if not self.findings:

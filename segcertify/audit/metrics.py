@@ -50,9 +50,37 @@ class MetricFinding:
     seed: int | None = None
 
     @property
+    def subject(self) -> str:
+        """What was tested, in words."""
+        return "bounds"
+
+    @property
+    def subjects(self) -> int:
+        """How many bounds were tested: a certificate has one, or none."""
+        return int(self.certificate.bound is not None)
+
+    @property
     def tests(self) -> int:
         """How many were made: one for each perturbed input."""
         return len(self.perturbed)
+
+    @property
+    def detectable(self) -> float:
+        """The largest share of runs that keep the bound at a tested input that the audit rejects almost surely.
+
+        Found with probability `SURE` (`segcertify.audit.certificates`). 1 without tests.
+        """
+        if not self.tests:
+            return 1.0
+        return detectable(self.n, _most_violating(self.n, self.level, self.tests, 1, least=self.certificate.share))
+
+    @property
+    def power(self) -> str:
+        """What the audit would have found, in a sentence."""
+        return (
+            f"It finds with 95 % probability a perturbed input at which at most {lower(self.detectable)} of the runs "
+            f"keep the bound; {exact_percent(self.certificate.share)} are claimed."
+        )
 
     @property
     def refuted(self) -> bool:
@@ -67,13 +95,7 @@ class MetricFinding:
         claimed = exact_percent(self.certificate.share)
         tested = f"{self.n:,} fresh noisy runs at each of {self.tests} perturbed inputs"
         if not self.refuted:
-            most = _most_violating(self.n, self.level, self.tests, 1, least=self.certificate.share)
-            found = lower(detectable(self.n, most))
-            return (
-                f"No violation: {tested}. The claim rests on its proof; this audit did not refute it. It finds with "
-                f"95 % probability a perturbed input at which at most {found} of the runs keep the bound; {claimed} "
-                "are claimed."
-            )
+            return f"No violation: {tested}. The claim rests on its proof; this audit did not refute it. {self.power}"
         worst = min(self.perturbed, key=lambda each: each.kept)
         return (
             f"Only {worst.kept:,} of {self.n:,} noisy runs keep the bound ({worst.name}), but {claimed} are claimed: "

@@ -54,6 +54,8 @@ def audit(
     seed: opt.Seed[int | None] = None,
     correction: opt.Correction[str | None] = None,
     sets: opt.Sets = False,
+    metric: opt.Metric[str | None] = None,
+    target_radius: opt.TargetRadius[float | None] = None,
     label: opt.Label = None,
     ignore: opt.Ignore = 255,
     short_side: opt.ShortSide = None,
@@ -73,7 +75,8 @@ def audit(
     """Try to refute certificates with fresh draws at the strongest perturbations found. Exit code 1 if one is refuted.
 
     --setting and --correction choose one of an evaluation's claims, by default its first. --steps 0 leaves the attacks
-    out, for models without gradients. --sets audits an evaluation's sets instead of its labels.
+    out, for models without gradients. --sets audits an evaluation's sets instead of its labels, --metric
+    the bounds on one of its metrics, by default within the first radius that it states.
     """
     from segcertify.audit import audit_run
     from segcertify.cli.inputs import read
@@ -121,6 +124,8 @@ def audit(
             setting=None if setting is None else opt.claim_of(setting),
             correction=correction,
             sets=sets,
+            metric=metric,
+            radius=target_radius,
             seed=seed,
             **options,
         )

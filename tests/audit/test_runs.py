@@ -11,6 +11,7 @@ import segcertify as sc
 from segcertify.audit import audit_run
 from segcertify.data import load
 from segcertify.evaluation import Setting
+from segcertify.records import MetricSettings, RunFolder
 
 SETTINGS = [Setting(0.25, 200, 0.7), Setting(0.25, 100, 0.75)]
 
@@ -123,3 +124,52 @@ def test_the_sets_of_a_run(tmp_path, data):
     sc.evaluate(bright, data, out=tmp_path / "run", settings=SETTINGS, save_votes=True, seed=0)
     with pytest.raises(sc.InputError, match="has no sets: evaluate again with --sets"):
         audit_run(bright, data, tmp_path / "run", sets=True, n=300, seed=0)
+
+
+@pytest.fixture
+def measured(tmp_path, data):
+    """A run that bounds two metrics within two radii."""
+    metrics = MetricSettings(("accuracy", "area:cat"), radii=(0.05, 0.1))
+    out = tmp_path / "measured"
+    sc.evaluate(bright, data, out=out, settings=SETTINGS, save_votes=True, seed=0, metrics=metrics)
+    return out
+
+
+def test_the_metrics_of_a_run(measured, data):
+    """The level of each scene's audit is 1e-6: a false alarm of this test has probability 9 (alpha + 1e-6) at most."""
+    for metric, radius in (("accuracy", None), ("accuracy", 0.1), ("area:cat", None)):
+        audit = audit_run(bright, data, measured, metric=metric, radius=radius, n=200, steps=3, seed=0)
+        assert (len(audit.findings), audit.refuted) == (3, 0), audit.verdict
+        assert {finding.certificate.radius for finding in audit.findings} == {radius or 0.05}
+        assert "3 bounds in 3 inputs" in audit.verdict
+        assert "keep the bound; 50% are claimed" in audit.verdict
+    assert all(finding.certificate.upper is not None for finding in audit.findings)
+
+
+def test_a_bound_that_the_draws_do_not_prove_is_caught(measured, data, monkeypatch):
+    records = RunFolder.records
+
+    def raised(folder):
+        """The accuracies of the first scene, each replaced by the best of them, and a little more."""
+        return [
+            replace(each, values=[max(each.values) + 0.01] * len(each.values))
+            if (each.id, each.metric) == ("a", "accuracy") else each
+            for each in records(folder)
+        ]  # fmt: skip
+
+    monkeypatch.setattr(RunFolder, "records", raised)
+    audit = audit_run(bright, data, measured, metric="accuracy", n=200, steps=3, seed=0)
+    assert [finding.refuted for finding in audit.findings] == [True, False, False]
+
+
+def test_metrics_that_a_run_does_not_have_are_refused(measured, run, data):
+    with pytest.raises(sc.InputError, match="has no metrics: evaluate again with --metric"):
+        audit_run(bright, data, run, metric="accuracy", seed=0)
+    with pytest.raises(sc.InputError, match="miou"):
+        audit_run(bright, data, measured, metric="miou", seed=0)
+    with pytest.raises(sc.InputError, match=r"within the radii \[0.05, 0.1\], but got 0.3"):
+        audit_run(bright, data, measured, metric="accuracy", radius=0.3, seed=0)
+    with pytest.raises(sc.InputError, match=r"the radius 0\.1 is for a metric"):
+        audit_run(bright, data, measured, radius=0.1, seed=0)
+    with pytest.raises(sc.InputError, match="audit the sets or a metric"):
+        audit_run(bright, data, measured, metric="accuracy", sets=True, seed=0)
