@@ -15,7 +15,7 @@ from segcertify.models.formats.python_factory import make
 from segcertify.models.formats.weights import set_weights
 from segcertify.models.networks.hrnet import load_hrnet
 from segcertify.models.networks.pointnet2 import PointNet2, load_pointnet2
-from segcertify.models.saved import TWINS, bundled, load_bundled, load_trained, read_weights
+from segcertify.models.saved import IN_REPOSITORY, bundled, load_bundled, load_trained, read_weights
 from segcertify.models.wrappers.adapters import Adapted, adapt
 from segcertify.models.wrappers.denoised import Denoised
 from segcertify.models.wrappers.multiscale import SETTINGS, MultiScale, setting
@@ -112,7 +112,7 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
 
 def _scheme(spec: Spec) -> Scheme:
     """The scheme of a spec. A bundled model's name is a scheme without a target."""
-    names = [*bundled(), *TWINS]
+    names = [*bundled(), *IN_REPOSITORY]
     if not spec.target and spec.scheme in names:
         return _BUNDLED
     if spec.scheme not in _SCHEMES:

@@ -23,15 +23,17 @@ from segcertify.storage.reading import is_there
 
 FOLDER = files("segcertify.models") / "bundled"
 WEIGHTS = Path(__file__).parents[2] / "weights"
-"""The twins' folder in a checkout of the repository, beside the package; an installed package has none."""
-TWINS = {
-    "camvid-non-robust": "train --data 'camvid:FOLDER?split=train+val' --objective non-robust ..., twice, and join",
+"""The folder of `IN_REPOSITORY` in a checkout, beside the package; an installed package has none."""
+IN_REPOSITORY = {
+    "camvid-large": "train --data 'camvid:FOLDER?split=train+val' --objective consistency ..., twice, and join",
+    "camvid-large-non-robust": "train --data 'camvid:FOLDER?split=train+val' --objective non-robust ..., twice, and join",
+    "camvid-non-robust": "train --data 'camvid:FOLDER?split=train+val' --objective non-robust ..., and join",
     "pets-non-robust": "train --data 'pets:FOLDER?split=train' --objective non-robust ...",
 }
-"""Models trained without noise, and how. Only the repository holds them: together they have 21 MB."""
+"""Models that only the repository holds, and how they were made: twins trained without noise, and a larger model."""
 SUFFIX = ".safetensors"
-BEST_SIZE: dict[str, int | tuple[int, int]] = {"camvid": (360, 480), "parts": 2048, "pets": 160}
-"""The input sizes of the models that ship, which their files do not state yet; see `Card`."""
+BEST_SIZE: dict[str, int | tuple[int, int]] = {"camvid-large": (360, 480), "parts": 2048, "pets": 160}
+"""The input sizes of models of ours whose files do not state them; see `Card`."""
 
 
 def load_trained(path: FilePath) -> nn.Module:
@@ -102,14 +104,14 @@ def bundled() -> list[str]:
 
 
 def load_bundled(name: str) -> nn.Module:
-    """A model that ships with segcertify, or one of its `TWINS`, in evaluation mode; ``.card`` is its card."""
-    if name not in (*bundled(), *TWINS):
+    """A model that ships with segcertify, or one of those `IN_REPOSITORY`, in evaluation mode; ``.card`` is its card."""
+    if name not in (*bundled(), *IN_REPOSITORY):
         raise InputError(f"no model {name!r} ships with segcertify: there are {', '.join(bundled()) or 'none'}")
-    file = (WEIGHTS if name in TWINS else FOLDER) / f"{name}{SUFFIX}"
-    if name in TWINS and not file.is_file():
+    file = (WEIGHTS if name in IN_REPOSITORY else FOLDER) / f"{name}{SUFFIX}"
+    if name in IN_REPOSITORY and not file.is_file():
         raise InputError(
             f"{name} does not ship with segcertify, and {file} does not exist: take weights/{file.name} from the "
-            f"repository, or make it with segcertify {TWINS[name]} (whole in docs/training.md); then load trained:FILE"
+            f"repository, or make it with segcertify {IN_REPOSITORY[name]} (whole in docs/training.md); then load trained:FILE"
         )
     with as_file(file) as path:
         model = load_trained(path)

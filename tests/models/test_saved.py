@@ -276,7 +276,7 @@ def test_twins_lie_beside_the_package_in_the_repository(folder, saved, tmp_path,
 
 def test_what_ships_loads():
     assert models.bundled() == ["camvid", "parts", "pets"]
-    for name in (*models.bundled(), *trained.TWINS):
+    for name in (*models.bundled(), *trained.IN_REPOSITORY):
         model = models.load_bundled(name)
         assert len(model.card.classes) > 1
         model.to("cpu")  # every tensor has values
@@ -285,8 +285,8 @@ def test_what_ships_loads():
 
 def test_what_ships_is_small_and_has_its_card_beside_it():
     """Written by ``beside(file).write_text(with_best_size(read_card(file), name).markdown(file.name))``."""
-    for name in (*models.bundled(), *trained.TWINS):
-        with as_file((trained.WEIGHTS if name in trained.TWINS else trained.FOLDER) / f"{name}.safetensors") as file:
+    for name in (*models.bundled(), *trained.IN_REPOSITORY):
+        with as_file((trained.WEIGHTS if name in trained.IN_REPOSITORY else trained.FOLDER) / f"{name}.safetensors") as file:
             card = trained.with_best_size(models.read_card(file), name)
             assert trained.beside(file).read_text(encoding="utf-8") == card.markdown(file.name)
             assert "It does best on " in card.markdown()
