@@ -1,7 +1,7 @@
 """How much more the same noisy runs certify: sets, no pilot, error budgets, capped maps, looks, metrics.
 
     python experiments/same_draws.py --model pets --data 'pets:FOLDER?split=val' --every 10 --out results/power/pets
-    python experiments/same_draws.py --model trained:FOLD.safetensors --every 8 --out results/power/camvid \\
+    python experiments/same_draws.py --model trained:FOLD.safetensors --every 4 --out results/power/camvid \\
         --data 'camvid:FOLDER?split=train+val&only=0006R0*,0001TP_007[6-9]*,0001TP_008*'
 
 A scene takes n0 + n = 620 runs. All that the page compares is computed from these, each as if it had been drawn alone.

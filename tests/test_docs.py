@@ -158,14 +158,17 @@ def test_the_toy_page_is_the_toy_result():
             assert f"| {label} | {measured(value)} |" in page
 
 
-@pytest.mark.parametrize("name", ["pets", "pets-non-robust", "camvid", "camvid-non-robust", "parts"])
+@pytest.mark.parametrize(
+    "name",
+    ["pets", "pets-non-robust", "camvid", "camvid-non-robust", "camvid-large", "camvid-large-non-robust", "parts"],
+)
 def test_the_documented_training_of_a_bundled_model_is_the_one_in_its_card(name):
     from segcertify.models import read_card
     from segcertify.models.saved import FOLDER, IN_REPOSITORY, WEIGHTS
     from segcertify.training import Recipe
 
     card = read_card((WEIGHTS if name in IN_REPOSITORY else FOLDER) / f"{name}.safetensors")
-    runs = [f"{name}-hrnet", f"{name}-lite"] if name.startswith("camvid") else [name]
+    runs = [f"{name}-hrnet", f"{name}-lite"] if "large" in name else [name]
     for run, recipe in zip(runs, card.recipe.get("members", [card.recipe]), strict=True):
         assert documented_recipe(run) == Recipe.from_plain(recipe)
     assert card.data.startswith({"pets": "pets/train ", "camv": "camvid/train+val ", "part": ""}[name[:4]])

@@ -26,7 +26,7 @@ WEIGHTS = Path(__file__).parents[2] / "weights"
 """The folder of `IN_REPOSITORY` in a checkout, beside the package; an installed package has none."""
 IN_REPOSITORY = {
     "camvid-large": "train --data 'camvid:FOLDER?split=train+val' --objective consistency ..., twice, and join",
-    "camvid-large-non-robust": "train --data 'camvid:FOLDER?split=train+val' --objective non-robust ..., twice, and join",
+    "camvid-large-non-robust": "train --data 'camvid:FOLDER?split=train+val' --objective non-robust ... (twice), join",
     "camvid-non-robust": "train --data 'camvid:FOLDER?split=train+val' --objective non-robust ..., and join",
     "pets-non-robust": "train --data 'pets:FOLDER?split=train' --objective non-robust ...",
 }
@@ -104,14 +104,15 @@ def bundled() -> list[str]:
 
 
 def load_bundled(name: str) -> nn.Module:
-    """A model that ships with segcertify, or one of those `IN_REPOSITORY`, in evaluation mode; ``.card`` is its card."""
+    """A model that ships with segcertify or is `IN_REPOSITORY`, in evaluation mode; ``.card`` is its card."""
     if name not in (*bundled(), *IN_REPOSITORY):
         raise InputError(f"no model {name!r} ships with segcertify: there are {', '.join(bundled()) or 'none'}")
     file = (WEIGHTS if name in IN_REPOSITORY else FOLDER) / f"{name}{SUFFIX}"
     if name in IN_REPOSITORY and not file.is_file():
         raise InputError(
             f"{name} does not ship with segcertify, and {file} does not exist: take weights/{file.name} from the "
-            f"repository, or make it with segcertify {IN_REPOSITORY[name]} (whole in docs/training.md); then load trained:FILE"
+            f"repository, or make it with segcertify {IN_REPOSITORY[name]} (whole in docs/training.md); then load "
+            "trained:FILE"
         )
     with as_file(file) as path:
         model = load_trained(path)

@@ -103,4 +103,4 @@ def test_committed_tables_are_what_the_records_give(run):
 
 
 def test_the_bundled_models_were_attacked():
-    assert [path.parent.name for path in RUNS] == ["camvid", "camvid-non-robust", "pets", "pets-non-robust"]
+    assert [path.parent.name for path in RUNS] == ["camvid-large", "camvid-large-non-robust", "pets", "pets-non-robust"]
