@@ -147,7 +147,7 @@ BOUNDED = {
 """What is set in every line of a command that has it, so that no long work is asked for."""
 WORK = {
     "n", "n0", "steps", "restarts", "copies", "iterations", "epochs", "smoothed_draws", "attack_steps", "m",
-    "short_side", "crop", "batch_size", "decay_every",
+    "short_side", "crop", "batch_size", "decay_every", "limit",
 }  # fmt: skip
 """Options whose numbers are work: of these, odd ones are small or impossible."""
 IMPOSSIBLE = tuple(each for each in NUMBERS if each not in ("1_000", "1e3", str(2**31), str(2**63 - 1), "1e17"))
