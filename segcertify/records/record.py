@@ -216,7 +216,8 @@ def _require_runs(record: Record) -> None:
         raise InputError(f"values must hold a number for each of n={record.n} runs, but is {values!r:.40}")
     if not {*map(type, values)} <= {int, float}:
         raise InputError(f"the values of {record.metric!r:.40} must be numbers, but are {values!r:.40}")
-    require_finite("the largest value of a metric", max(values, key=abs))
+    if require_finite("a value of a metric", largest := max(values, key=abs)) > _MOST or largest < -_MOST:
+        raise InputError(f"a value of {record.metric!r:.40} must be at most {_MOST}, but is {largest!r:.40}")
 
 
 def _require_counts(record: Record) -> None:

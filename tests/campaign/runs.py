@@ -290,7 +290,8 @@ def _file_difference(found: Path, wanted: Path) -> str | None:
 def _archive(path: Path) -> object:
     content = archive.read_content(path)
     header = {key: value for key, value in content.header.items() if key not in ("date", "command")}
-    return json.dumps(header, sort_keys=True), {name: array.tolist() for name, array in content.arrays.items()}
+    arrays = {name: (str(array.dtype), array.shape, array.tobytes()) for name, array in content.arrays.items()}
+    return json.dumps(header, sort_keys=True), arrays
 
 
 def _records(path: Path) -> list[dict[str, object]]:

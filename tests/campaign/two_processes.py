@@ -9,7 +9,7 @@ from tests.campaign.runs import Bench, bench
 
 WEIGHTS = {
     "certify": 2, "evaluate": 2, "train": 3, "certify-metric": 1, "certify-sets": 1, "evaluate-metric": 2, "report": 1,
-    "join": 1,
+    "join": 0.3,
 }  # fmt: skip
 
 

@@ -135,6 +135,8 @@ def test_a_scene_has_the_records_of_every_other_scene(two):
         ("values", [-float("inf"), 0.5]),
         ("values", [float("inf"), -float("inf")]),
         ("values", [10**400, 1]),
+        ("values", [1e308, 0.5]),
+        ("values", [-1e308, 0.5]),
         ("n", 3),
         ("sigma", None),
         ("metric", None),
