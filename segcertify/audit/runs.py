@@ -18,6 +18,7 @@ from segcertify.errors import InputError, unknown
 from segcertify.metrics.certificate import MetricCertificate
 from segcertify.metrics.map_metrics import metric_name
 from segcertify.metrics.names import parse
+from segcertify.metrics.scores import from_plain
 from segcertify.models import with_precision
 from segcertify.numerals import exact
 from segcertify.records import RunFolder, Setting
@@ -143,9 +144,19 @@ class _About:
         name = parse(text, self.configuration["classes"])
         records = RunFolder(self.run).records()
         values = {each.id: each.values for each in records if (each.metric, each.sigma) == (text, sigma)}
+        truth = {each.id: each.confusion for each in records if each.kind == "base"}
         options = cast(Effort, {key: value for key, value in self.options.items() if key != "weakest"})
 
         def audited(model: Segmenter, scene: Scene, votes: Votes) -> MetricFinding:
+            if scene.id not in values:
+                raise InputError(
+                    f"{self.run} has no record of scene {scene.id!r} yet: finish the evaluation with the same command, "
+                    "or choose scenes that are done (--limit)"
+                )
+            if name.needs_target and not _same_truth(scene, truth.get(scene.id)):
+                raise InputError(
+                    f"the ground truth of scene {scene.id!r} is not what {self.run} measured: give its data"
+                )
             x = torch.from_numpy(scene.x).to(working_device(options.get("device"), model))
             made = name.made(target=scene.labels, shown=base_labels(model, x))
             stated = measured["radii"] or [float(votes.noise.radius(self.setting.tau))]
@@ -167,3 +178,10 @@ class _About:
         """The times of the looks of the setting; none if the run has none."""
         found = self.configuration["looks"]
         return () if found is None else tuple(found["times"][exact(self.setting.sigma)])
+
+
+def _same_truth(scene: Scene, confusion: Mapping[str, Any] | None) -> bool:
+    """Whether a scene has as many components of each class as when its base labels were scored."""
+    matrix = from_plain(confusion or {})
+    found = np.bincount(scene.target[scene.valid].ravel(), minlength=len(matrix))
+    return np.array_equal(found, matrix.sum(1))

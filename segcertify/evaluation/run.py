@@ -94,8 +94,9 @@ def evaluate(
     ``cap`` is a probability in (1/2, 1), such as the largest tau: the curve over all radii then ends at its radius, and
     in return has Holm's levels (`segcertify.radius_map`).
 
-    All scenes are read once before the work. One that cannot be read is refused then, or with ``skip_broken``
-    recorded as skipped, which the report says; a resumed run keeps to that.
+    All scenes are read once before the work. One that cannot be read, or has no ground truth at all where a metric
+    is compared with it, is refused then, or with ``skip_broken`` recorded as skipped, which the report says; a resumed
+    run keeps to that.
     """
     claims, chosen = distinct(settings), procedures(corrections, k=k, b=b)
     drawn: Callable[[float], Noise] = parse(noise) if isinstance(noise, str) else noise
@@ -107,7 +108,8 @@ def evaluate(
     device, folder = working_device(device, model), RunFolder(out, data.ids)
     with locked(folder.path):
         past = folder.past()
-        broken = broken_scenes(data, range(len(past.ids), len(data)), progress=progress)
+        compared = any(metric.needs_target for metric in wanted)
+        broken = broken_scenes(data, range(len(past.ids), len(data)), progress=progress, compared=compared)
         readable = require_readable(data, past.skipped | broken, skip=skip_broken or not broken)
         _require_fit(model, readable)
         chosen_seed = seed_of_run(seed, folder.seed)

@@ -31,13 +31,19 @@ def scenes_digest(data: DataSet, readable: DataSet) -> str:
     return text_digest("\n".join(words))
 
 
-def broken_scenes(data: DataSet, indices: Iterable[int], *, progress: bool | None) -> dict[str, str]:
-    """The scenes that cannot be read, and why: each is read once, which is quick beside certifying it."""
+def broken_scenes(
+    data: DataSet, indices: Iterable[int], *, progress: bool | None, compared: bool = False
+) -> dict[str, str]:
+    """The scenes that cannot be used, and why: each is read once, which is quick beside certifying it.
+
+    If a metric is ``compared`` with ground truth, a scene without any cannot be used either.
+    """
     wanted, broken = list(indices), dict[str, str]()
     with progress_bar(len(wanted), "reading all scenes once", show=progress) as advance:
         for index in wanted:
             try:
-                data[index]
+                if not data[index].valid.any() and compared:
+                    raise InputError("nothing in it has ground truth, with which a metric could be compared")
             except InputError as error:
                 broken[data.ids[index]] = str(error)
             advance(1)

@@ -189,20 +189,35 @@ def _require_values(record: Record) -> None:
     """Raise `InputError` unless every field has a value of its type."""
     if record.kind not in get_args(Kind):
         raise InputError(f"its kind is {record.kind!r:.40}, not one of {', '.join(get_args(Kind))}")
-    for name in ("id", "category", "correction", "method"):
+    for name in ("id", "category", "correction", "method", "metric", "reason"):
         value = getattr(record, name)
         if not isinstance(value, str) and (name == "id" or value is not None):
             raise InputError(f"{name} must be a text, but is {value!r:.40}")
     for name in ("components", "valid", "abstained", "n", "N", "used", "saved"):
         if (value := getattr(record, name)) is not None and require_integer(name, value, at_least=0) > _MOST:
             raise InputError(f"{name} must be at most {_MOST}, but is {value!r:.40}")
-    for name in ("sigma", "tau", "radius", "sampling_seconds", "testing_seconds"):
+    for name in ("sigma", "tau", "radius", "input_radius", "sampling_seconds", "testing_seconds"):
         if (value := getattr(record, name)) is not None and (isinstance(value, str) or require_finite(name, value) < 0):
             raise InputError(f"{name} must be a number of at least 0, but is {value!r:.40}")
     for name in ("confusion", "sets"):
         if not isinstance(value := getattr(record, name), dict | None):
             raise InputError(f"{name} must hold values by name, but is {value!r:.40}")
     _require_counts(record)
+    if record.kind == "metric" or record.values is not None:
+        _require_runs(record)
+
+
+def _require_runs(record: Record) -> None:
+    """The values of a metric are finite numbers, one for each of n noisy runs."""
+    if record.metric is None or record.sigma is None:
+        raise InputError("it has no metric, or no sigma at which it was measured")
+    values = record.values
+    if not isinstance(values, list) or not values or len(values) != record.n:
+        raise InputError(f"values must hold a number for each of n={record.n} runs, but is {values!r:.40}")
+    if not {*map(type, values)} <= {int, float}:
+        raise InputError(f"the values of {record.metric!r:.40} must be numbers, but are {values!r:.40}")
+    if require_finite("a value of a metric", largest := max(values, key=abs)) > _MOST or largest < -_MOST:
+        raise InputError(f"a value of {record.metric!r:.40} must be at most {_MOST}, but is {largest!r:.40}")
 
 
 def _require_counts(record: Record) -> None:

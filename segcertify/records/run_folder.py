@@ -3,7 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple, TypedDict
 from segcertify.errors import InputError
 from segcertify.names import file_names
 from segcertify.numerals import exact
-from segcertify.records.record import Record, RecordFile, read_records
+from segcertify.records.record import Kind, Record, RecordFile, grouped, read_records
 from segcertify.records.settings import Configuration, Setting
 from segcertify.records.stored_settings import require_settings
 from segcertify.sampling.seeds import Seed
@@ -110,8 +111,19 @@ class RunFolder:
         return version, found
 
     def records(self) -> list[Record]:
-        """The records of all finished scenes."""
-        return read_records(self._records, **self._expected())
+        """The records of all finished scenes. Raises `InputError` if the configuration asks for others."""
+        records, found = read_records(self._records, **self._expected()), self.configuration()
+        wanted = _kinds(found), _measured(found), _attacked(found)
+        for scene, group in grouped(records, lambda record: record.id).items():
+            kinds = Counter(record.kind for record in group)
+            measured = {(each.metric, each.sigma, each.n) for each in group if each.kind == "metric"}
+            attacked = {(each.sigma, each.radius) for each in group if each.kind == "attacked"}
+            if "skipped" not in kinds and (kinds, measured, attacked) != wanted:
+                raise InputError(
+                    f"{self._records}: the records of scene {scene!r} are not those that config.json asks for: "
+                    "restore the folder from a copy, or evaluate again in another one"
+                )
+        return records
 
     def past(self) -> Past:
         """What is recorded by now of the scenes; nothing where no evaluation has begun."""
@@ -126,14 +138,7 @@ class RunFolder:
     def _expected(self) -> _Expected:
         """How many records a scene has, and whether all their lines have digests."""
         version, found = self._stored()
-        sigmas = len({setting["sigma"] for setting in found["settings"]})
-        count = 1 + sigmas + len(found["settings"]) * len(found.get("corrections", ()))
-        if (attack := found["attack"]) is not None:
-            radii = len(attack["radii"])
-            count += radii + (sigmas * (1 + radii) if attack["smoothed"] else 0)
-        count += sigmas * len(found["metrics"]["names"]) if found["metrics"] is not None else 0
-        count += len(found["settings"]) * len(found["sets"])
-        return {"per_scene": count, "digests": version == FORMAT}
+        return {"per_scene": _kinds(found).total(), "digests": version == FORMAT}
 
     def votes(self, scene_id: str, sigma: float) -> Path:
         """The file of a scene's votes, if they are kept."""
@@ -151,6 +156,41 @@ class RunFolder:
     def checkpoint(self, scene_id: str, sigma: float) -> Path:
         """The file from which a scene's sampling resumes."""
         return self.path / f"resume-{self._names[scene_id]}-sigma{exact(sigma)}.safetensors"
+
+
+def _kinds(found: Mapping[str, Any]) -> Counter[Kind]:
+    """How many records of each kind a scene has, by a stored configuration."""
+    settings = len(found["settings"])
+    counts: dict[Kind, int] = {
+        "base": 1,
+        "radius": len(_largest(found)),
+        "certified": settings * len(found.get("corrections", ())),
+        "attacked": len(_attacked(found)),
+        "metric": len(_measured(found)),
+        "sets": settings * len(found["sets"]),
+    }
+    return Counter({kind: count for kind, count in counts.items() if count})
+
+
+def _measured(found: Mapping[str, Any]) -> set[tuple[str, float, int]]:
+    """The metrics of a scene's records, each with its sigma and n."""
+    names = found["metrics"]["names"] if found["metrics"] is not None else ()
+    return {(name, sigma, n) for name in names for sigma, n in _largest(found).items()}
+
+
+def _attacked(found: Mapping[str, Any]) -> set[tuple[float | None, float]]:
+    """The sigma (None of the base model) and the radius of each record of an attack."""
+    if (attack := found["attack"]) is None:
+        return set()
+    smoothed = _largest(found) if attack["smoothed"] else ()
+    radii = attack["radii"]
+    return {(None, radius) for radius in radii} | {(sigma, radius) for sigma in smoothed for radius in (0.0, *radii)}
+
+
+def _largest(found: Mapping[str, Any]) -> dict[float, int]:
+    """The largest n of each sigma."""
+    settings = found["settings"]
+    return {each["sigma"]: max(s["n"] for s in settings if s["sigma"] == each["sigma"]) for each in settings}
 
 
 def text_digest(text: str) -> str:

@@ -69,11 +69,11 @@ def remove_stale(folder: Path) -> None:
         below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
         for entry in (*entries, *(inner for each in below for inner in os.scandir(each))):
             named = _TEMPORARY.fullmatch(entry.name)
-            if named and entry.is_file(follow_symlinks=False) and not _is_alive(int(named[1])):
+            if named and entry.is_file(follow_symlinks=False) and not is_alive(int(named[1])):
                 os.unlink(entry.path)
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Whether another process has this number; always true where that cannot be asked."""
     if pid == os.getpid():  # of an earlier process with this number
         return False

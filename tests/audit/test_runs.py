@@ -173,3 +173,22 @@ def test_metrics_that_a_run_does_not_have_are_refused(measured, run, data):
         audit_run(bright, data, measured, radius=0.1, seed=0)
     with pytest.raises(sc.InputError, match="audit the sets or a metric"):
         audit_run(bright, data, measured, metric="accuracy", sets=True, seed=0)
+
+
+def test_scenes_without_records_are_refused(measured, data):
+    """A kill between the votes of a scene and its records leaves the one without the other."""
+    lines = (measured / "records.jsonl").read_text().splitlines(keepends=True)
+    (measured / "records.jsonl").write_text("".join(lines[: 2 * len(lines) // 3]))
+    with pytest.raises(sc.InputError, match=r"has no record of scene 'c' yet: finish the evaluation"):
+        audit_run(bright, data, measured, metric="accuracy", n=200, steps=0, seed=0)
+    audit = audit_run(bright, data.limit(2), measured, metric="accuracy", n=200, steps=0, seed=0)
+    assert len(audit.findings) == 2
+
+
+def test_other_ground_truth_is_refused(measured, data, tmp_path):
+    """It would be another claim, and refuted though that of the run is true. Areas have no ground truth."""
+    Image.new("L", (16, 8), 2).save(tmp_path / "pets" / "labels" / "b.png")
+    other = load(f"pets:{tmp_path / 'pets'}")
+    with pytest.raises(sc.InputError, match=r"the ground truth of scene 'b' is not what .* measured: give its data"):
+        audit_run(bright, other, measured, metric="accuracy", n=200, steps=0, seed=0)
+    assert audit_run(bright, other, measured, metric="area:cat", n=200, steps=0, seed=0).refuted == 0

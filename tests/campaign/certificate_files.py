@@ -3,27 +3,42 @@
 import json
 from contextlib import suppress
 from dataclasses import fields
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import segcertify as sc
+from segcertify.audit import audit_run
 from segcertify.cli.metric_certificates import metric_values
 from segcertify.cli.radius_maps import map_facts
 from segcertify.cli.set_certificates import sets_values
+from segcertify.data import DataSet
+from segcertify.evaluation.run import evaluate
 from segcertify.metrics.certificate import MetricCertificate
 from segcertify.models.denoisers import load_denoiser
+from segcertify.records import MetricSettings, RunFolder
+from segcertify.report.run import Run
 from segcertify.sets.certificate import SetCertificate
-from tests.campaign.mutations import archive_changed
+from tests.campaign.mutations import (
+    archive_changed,
+    bytes_changed,
+    json_changed,
+    lines_changed,
+    stamped_json_changed,
+    words_changed,
+)
 from tests.campaign.stored_files import (
     ARCHIVE,
     CALLS_LEFT,
     SAMPLED,
+    Parts,
+    begins_alike,
     make_checkpoint,
     make_network,
     model,
     read_checkpoint,
     read_network,
+    read_run,
     read_votes,
     x,
 )  # fmt: skip
@@ -115,6 +130,51 @@ def certified_metric(checkpoint: Path, **more: Any) -> MetricCertificate:
     return sc.certify_metric(model(), x(), sc.metrics.area(1), checkpoint=checkpoint, **claim, **more)
 
 
+@cache
+def scenes() -> DataSet:
+    return sc.data.load("shapes:?count=2&points=6")
+
+
+def make_measured_run(folder: Path) -> Path:
+    """An evaluation that bounds metrics, certifies sets and caps its radii, with all votes."""
+    options: dict[str, Any] = {"n0": 2, "alpha": 0.2, "seed": 0, "batch_size": 30, "progress": False}
+    measured = MetricSettings(("accuracy", "area:1"), radii=(0.05,))
+    options |= {"metrics": measured, "sets": True, "cap": 0.9, "save_votes": True}
+    evaluate(Parts().eval(), scenes(), out=folder / "run", settings=[(0.25, 30, 0.6), (0.25, 20, 0.75)], **options)
+    return folder / "run"
+
+
+def make_measured_records(folder: Path) -> Path:
+    return make_measured_run(folder) / "records.jsonl"
+
+
+def make_measured_config(folder: Path) -> Path:
+    return make_measured_run(folder) / "config.json"
+
+
+def make_votes_of_run(folder: Path) -> Path:
+    return min((make_measured_run(folder) / "votes").iterdir())
+
+
+def read_measured_run(path: Path) -> object:
+    found, run = read_run(path), Run.load(path.parent)
+    for table in (run.set_table(), run.set_class_table(), run.named_set_table(), run.metric_table()):
+        if table is not None:
+            table.markdown(), table.csv(), table.latex()
+    run.metric_curves()
+    audited(path.parent)
+    return found
+
+
+def audited(run: Path) -> str:
+    """What audits of each kind of claim say of the scenes that are done."""
+    names = RunFolder(run).configuration()["metrics"]
+    claims: list[dict[str, Any]] = [{}, {"sets": True}, {"metric": names["names"][0] if names else "accuracy"}]
+    options: dict[str, Any] = {"n": 60, "steps": 0, "directions": 1, "level": 0.01, "seed": 0, "batch_size": 60}
+    model, data = Parts().eval(), scenes()
+    return held([audit_run(model, data, run, **claim, **options, progress=False).verdict for claim in claims])
+
+
 read_denoiser = partial(read_network, load=load_denoiser)
 
 CERTIFICATES = (
@@ -139,6 +199,34 @@ CERTIFICATES = (
         ARCHIVE,
         (archive_changed,),
         digest=True,
+    ),
+    Subject(
+        "records of metrics and sets",
+        make_measured_records,
+        read_measured_run,
+        (bytes_changed, words_changed),
+        (lines_changed,),
+        digest=True,
+        share=60,
+        same=begins_alike,
+    ),
+    Subject(
+        "config of metrics and sets",
+        make_measured_config,
+        read_measured_run,
+        (bytes_changed, json_changed),
+        (stamped_json_changed,),
+        digest=True,
+        share=40,
+    ),
+    Subject(
+        "votes of a run",
+        make_votes_of_run,
+        lambda path: audited(path.parent.parent),
+        ARCHIVE,
+        (archive_changed,),
+        digest=True,
+        share=20,
     ),
     Subject("denoiser", make_network("denoiser?widths=4,4"), read_denoiser, (), (archive_changed,), share=4),
 )

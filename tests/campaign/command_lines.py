@@ -23,6 +23,7 @@ PATHS = (
     "", ".", "./", "a.png", "a.png/", "a.png/x", "label.png", "array.npy", "cloud.txt", "notes.txt", "empty", "set",
     "run",
     "votes.safetensors", "certificate.safetensors", "sets.safetensors", "metric.safetensors", "counts.safetensors",
+    "radii.safetensors", "measured", "measured/votes/a-sigma0.25.safetensors",
     "run/records.jsonl", "run/config.json", "nowhere",
     "nowhere/deep/er",
     "null", "zero", "full", "pipe", "/proc/self/mem", "/proc/1/x", "n" * 256, "n" * 5000,
@@ -124,10 +125,11 @@ VALID: dict[str, tuple[str, ...]] = {
     "batch_size": ("1", "2"), "radius": ("0.1",), "k": ("1", "2"), "b": ("0", "1"), "components": ("1", "1000",
     "2097152"), "p": ("0.9", "0.99"), "target_radius": ("0.1", "1"),
     "label": ("label.png",), "ignore": ("255", "0"), "out": ("out", "new/out"), "level": ("1e-6", "0.01"),
-    "claim": ("certificate.safetensors", "run"), "input": ("a.png", "array.npy"),
-    "image": ("a.png",), "run": ("run",),
+    "claim": ("certificate.safetensors", "run", "measured"), "input": ("a.png", "array.npy"),
+    "image": ("a.png",), "run": ("run", "measured"),
     "file": (
         "certificate.safetensors", "votes.safetensors", "sets.safetensors", "metric.safetensors", "counts.safetensors",
+        "radii.safetensors",
     ),
     "models": ("../models/lite.safetensors",), "iterations": ("1", "2"), "looks": ("0", "2", "3"),
     "until": ("0.5", "1"), "metric": ("agreement", "area:1"), "share": ("0.5", "0.9"), "memory": ("1", "4"),
@@ -145,7 +147,7 @@ BOUNDED = {
 """What is set in every line of a command that has it, so that no long work is asked for."""
 WORK = {
     "n", "n0", "steps", "restarts", "copies", "iterations", "epochs", "smoothed_draws", "attack_steps", "m",
-    "short_side", "crop", "batch_size", "decay_every",
+    "short_side", "crop", "batch_size", "decay_every", "limit",
 }  # fmt: skip
 """Options whose numbers are work: of these, odd ones are small or impossible."""
 IMPOSSIBLE = tuple(each for each in NUMBERS if each not in ("1_000", "1e3", str(2**31), str(2**63 - 1), "1e17"))
@@ -165,6 +167,7 @@ WORKING: dict[str, tuple[dict[str, str | None], ...]] = {
         {"input": "a.png", **MODEL, **DRAWS, "metric": "agreement", "target_radius": "0.1", "share": "0.5"},
         {"input": "a.png", **MODEL, **DRAWS, "metric": "miou", "target_radius": "0.1", "label": "label.png"},
         {"input": "a.png", **DRAWS, "model": MODELS_WITH_A_DENOISER},
+        {"input": "a.png", **MODEL, **DRAWS, "cap": "0.9"},
     ),
     "plan": (
         {"components": "1000", "n": NOTHING}, {"components": "1000", "n": "100", "p": "0.99"},
@@ -177,6 +180,9 @@ WORKING: dict[str, tuple[dict[str, str | None], ...]] = {
         {"claim": "sets.safetensors", **MODEL, "input": "array.npy", "n": "60"},
         {"claim": "metric.safetensors", **MODEL, "input": "array.npy", "n": "60"},
         {"claim": "run", **MODEL, "data": "folder:set", "n": "60"},
+        {"claim": "measured", **MODEL, "data": "folder:set", "n": "60", "level": "0.01", "metric": "accuracy"},
+        {"claim": "measured", **MODEL, "data": "folder:set", "n": "60", "level": "0.01", "metric": "area:road"},
+        {"claim": "measured", **MODEL, "data": "folder:set", "n": "60", "level": "0.01", "sets": ""},
         {"claim": NOTHING, "sampler": "", **MODEL, "input": "array.npy", "n": "60"},
     ),
     "evaluate": (
@@ -189,6 +195,14 @@ WORKING: dict[str, tuple[dict[str, str | None], ...]] = {
         {
             **MODEL, "data": "folder:set", **DRAWS, "tau": "0.75", "metric": "miou", "target_radius": "0.1",
             "steps": NOTHING, "restarts": NOTHING,
+        },
+        {
+            **MODEL, "data": "folder:set", **DRAWS, "tau": "0.75", "sets": "", "cap": "0.9", "votes": "",
+            "steps": NOTHING, "restarts": NOTHING,
+        },
+        {
+            **MODEL, "data": "folder:set", **DRAWS, "tau": "0.75", "looks": "2", "until": "0.5", "steps": NOTHING,
+            "restarts": NOTHING,
         },
     ),
     "train": (

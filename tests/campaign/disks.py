@@ -20,11 +20,13 @@ from typing import Any
 
 from tests.campaign.findings import Tally
 from tests.campaign.kills import most
-from tests.campaign.runs import Bench, Ended, bench
+from tests.campaign.runs import Bench, Ended, bench, program
 
 CALLS = ("fsync", "replace", "open", "mkdir", "create")
 ERRORS = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EDQUOT)
 NAMES = ("certify", "evaluate", "train", "report", "join")
+SELDOM = ("certify-metric", "certify-sets", "evaluate-metric")
+"""Commands with the newer kinds of certificates, whose folders are those of the command without."""
 UNUSABLE = ("file", "file/below", "x" * 256, "y" * 5000, "file/", "/proc/nothing", "/dev/null/x", "a\nb/" * 99)
 MODELS = ("raise", "nan", "exit", "memory")
 
@@ -36,9 +38,9 @@ def run(tally: Tally, *, count: int = 400, seed: int = 0) -> None:
         for name in NAMES:
             _bad_folders(tally, made, name)
         while tally.tried < count:
-            name = rng.choices(NAMES, (6, 6, 4, 3, 0.5))[0]
+            name = rng.choices((*NAMES, *SELDOM), (4, 4, 4, 3, 0.5, 1.5, 1, 2))[0]
             kind = rng.choices(("call", "limit", "model"), (6, 3, 2))[0]
-            if kind == "model" and name not in ("certify", "evaluate"):
+            if kind == "model" and program(name) not in ("certify", "evaluate"):
                 continue
             how, inside = _fault(kind, name, made, rng)
             _attempt(tally, made, name, how, inside)
@@ -49,10 +51,11 @@ def _fault(kind: str, name: str, made: Bench, rng: random.Random) -> tuple[str, 
         size = int(2 ** rng.uniform(0, 14))
         return f"files of at most {size} bytes", partial(_limit, size)
     if kind == "model":
-        how, at = rng.choice(MODELS), rng.randint(1, 30 if name == "certify" else 70)
+        how, at = rng.choice(MODELS), rng.randint(1, 30 if program(name) == "certify" else 70)
         return f"a model that does {how} at call {at}", partial(_failing_model, how, at)
     call, error, stays = rng.choice(CALLS), rng.choice(ERRORS), rng.random() < 0.5
-    number = rng.randint(1, {"certify": 19, "evaluate": 60, "train": 16}.get(name, 8) if call in CALLS[:3] else 3)
+    calls_made = {"certify": 19, "evaluate": 60, "train": 16}.get(program(name), 8)
+    number = rng.randint(1, calls_made if call in CALLS[:3] else 3)
     how = f"{errno.errorcode[error]} at {call} {number}{' and after' if stays else ''}"
     return how, partial(_plant, call, number, error, stays, made.folder / "out")
 

@@ -15,9 +15,12 @@ from functools import partial
 from typing import Any
 
 from tests.campaign.findings import Tally
-from tests.campaign.runs import BATCH, N0, Bench, N, bench
+from tests.campaign.runs import BATCH, N0, Bench, N, bench, program
 
-WEIGHTS = {"certify": 6, "evaluate": 6, "train": 4, "report": 3, "join": 0.3}
+WEIGHTS = {
+    "certify": 4, "evaluate": 4, "train": 4, "report": 3, "join": 0.3, "certify-metric": 2, "certify-sets": 2,
+    "certify-looks": 1, "evaluate-metric": 2, "evaluate-looks": 1,
+}  # fmt: skip
 POINTS = ("fsync", "replace", "unlink")
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 OVERHEAD = 60
@@ -60,7 +63,7 @@ def _attempt(tally: Tally, made: Bench, name: str, rng: random.Random) -> None:
 
 def most(name: str, kills: int) -> float:
     """How many entries a run may ask for that was killed so often."""
-    scenes = {"certify": 1, "evaluate": 3}.get(name, 0)
+    scenes = {"certify": 1, "evaluate": 3}.get(program(name), 0)
     return (scenes * (N0 + N + OVERHEAD) + kills * (OVERHEAD + N0 + BATCH)) if scenes else float("inf")
 
 
@@ -68,7 +71,8 @@ def _disturbed(made: Bench, name: str, rng: random.Random) -> tuple[str, str]:
     """Start the command and kill it: how it was done, and what was wrong with what it said."""
     out = made.folder / "out"
     if rng.random() < 0.6:
-        call, number = rng.choice(POINTS), rng.randint(1, {"certify": 20, "evaluate": 60, "train": 16}.get(name, 8))
+        calls = {"certify": 20, "evaluate": 60, "train": 16}.get(program(name), 8)
+        call, number = rng.choice(POINTS), rng.randint(1, calls)
         moment = rng.choice(("before", "after", "torn")) if call == "fsync" else rng.choice(("before", "after"))
         ended = made.start(name, out, inside=partial(_plant, call, number, moment)).wait()
         return f"killed {moment} {call} {number}", "did not end" if ended.hung else ""

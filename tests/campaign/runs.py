@@ -74,10 +74,21 @@ CLAIM = [
     "--device",
     "cpu",
 ]
+LOOKS = ["--looks", "3", "--until", "0.1", "--tau", "0.55"]
+"""Some scenes end at the second of three looks."""
+KEY = ("id", "kind", "sigma", "n", "tau", "correction", "metric", "method")
+"""What no two records share."""
 OWN = ["--model", "python:tiny_model:make", "--out", "OUT", "--quiet"]
 COMMANDS = {
     "certify": ["certify", "photo.png", *OWN, *CLAIM],
     "evaluate": ["evaluate", "--data", "pets:pets", "--votes", *OWN, *CLAIM],
+    "certify-metric": ["certify", "photo.png", *OWN, *CLAIM, "--metric", "agreement", "--target-radius", "0.1"],
+    "certify-sets": ["certify", "photo.png", *OWN, *CLAIM, "--sets", "--cap", "0.9"],
+    "certify-looks": ["certify", "photo.png", *OWN, *CLAIM, *LOOKS],
+    "evaluate-metric": [
+        "evaluate", "--data", "pets:pets", "--votes", *OWN, *CLAIM, "--metric", "accuracy", "--sets", "--cap", "0.9",
+    ],
+    "evaluate-looks": ["evaluate", "--data", "pets:pets", "--votes", *OWN, *CLAIM, *LOOKS],
     "train": [
         "train", "--data", "pets:pets", *OWN, "--iterations", "8", "--batch-size", "2", "--crop", "16", "16",
         "--log-every", "2", "--save-every", "2", "--validate-every", "4", "--precision", "fp32", "--device", "cpu",
@@ -85,7 +96,12 @@ COMMANDS = {
     "report": ["report", "finished", "--out", "OUT", "--quiet"],
     "join": ["join", "member.safetensors", "member.safetensors", "--out", "OUT/joined.safetensors", "--quiet"],
 }  # fmt: skip
-"""The commands by name; OUT stands for the folder of an attempt."""
+"""The commands by name, such as certify-sets for certify with sets; OUT stands for the folder of an attempt."""
+
+
+def program(name: str) -> str:
+    """The command itself of one of `COMMANDS`."""
+    return name.partition("-")[0]
 
 
 @dataclass(frozen=True)
@@ -258,7 +274,7 @@ def _file_difference(found: Path, wanted: Path) -> str | None:
         return None if _archive(found) == _archive(wanted) else "silent"
     if wanted.name == "records.jsonl":
         ours, theirs = _records(found), _records(wanted)
-        keys = [str([line.get(key) for key in ("id", "kind", "sigma", "n", "tau", "correction")]) for line in ours]
+        keys = [str([line.get(key) for key in KEY]) for line in ours]
         return "doubled" if len(set(keys)) < len(keys) else ("silent" if ours != theirs else None)
     if wanted.name == "log.csv":
         return None if same_losses(_log(found), _log(wanted)) else "silent"
@@ -274,7 +290,8 @@ def _file_difference(found: Path, wanted: Path) -> str | None:
 def _archive(path: Path) -> object:
     content = archive.read_content(path)
     header = {key: value for key, value in content.header.items() if key not in ("date", "command")}
-    return json.dumps(header, sort_keys=True), {name: array.tolist() for name, array in content.arrays.items()}
+    arrays = {name: (str(array.dtype), array.shape, array.tobytes()) for name, array in content.arrays.items()}
+    return json.dumps(header, sort_keys=True), arrays
 
 
 def _records(path: Path) -> list[dict[str, object]]:

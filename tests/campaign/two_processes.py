@@ -7,7 +7,10 @@ import time
 from tests.campaign.findings import Tally
 from tests.campaign.runs import Bench, bench
 
-WEIGHTS = {"certify": 1, "evaluate": 1, "train": 1}
+WEIGHTS = {
+    "certify": 2, "evaluate": 2, "train": 3, "certify-metric": 1, "certify-sets": 1, "evaluate-metric": 2, "report": 1,
+    "join": 0.3,
+}  # fmt: skip
 
 
 def run(tally: Tally, *, count: int = 150, seed: int = 0) -> None:

@@ -130,24 +130,30 @@ def _made_by_commands(work: Path) -> None:
         )  # fmt: skip
         save_model("../models/lite.safetensors", lite, card)
         if hasattr(sc, "certify_sets"):  # older code has none of these
-            _newer_files(model, card)
+            _newer_files(model, card, data)
         evaluate(model, data, out="run", settings=[(0.25, 60, 0.75)], seed=1, save_votes=True, progress=False)
     finally:
         sys.path.remove(str(work))
         os.chdir(here)
 
 
-def _newer_files(model: Any, card: Any) -> None:
-    """Votes of all classes, certificates of sets and metrics, and a denoiser."""
+def _newer_files(model: Any, card: Any, data: Any) -> None:
+    """Votes of all classes, certificates of sets and metrics, radii, a run with all of them, and a denoiser."""
     import segcertify as sc
+    from segcertify.evaluation import evaluate
     from segcertify.models import new
     from segcertify.models.card import save_model
     from segcertify.models.families import describe
+    from segcertify.records import MetricSettings
 
     draws = {"noise": sc.Gaussian(0.25), "n": 60, "n0": 5, "seed": 1}
     votes = sc.sample(model, np.load("array.npy"), **draws, counts=True, classes=3, progress=False)
     votes.save("counts.safetensors")
     sc.certify_sets(votes, tau=0.75, alpha=0.1).save("sets.safetensors")
+    sc.RadiusMap.of(votes, alpha=0.1, cap=0.9).save("radii.safetensors")
+    measured = MetricSettings(("accuracy", "area:road"), radii=(0.1,))
+    whole = {"settings": [(0.25, 60, 0.75)], "seed": 1, "save_votes": True, "progress": False}
+    evaluate(model, data, out="measured", metrics=measured, sets=True, cap=0.9, **whole)
     metric = sc.metrics.area(1)
     claim = {"sigma": 0.25, "radius": 0.1, "alpha": 0.1, "n": 60, "seed": 1, "progress": False}
     sc.certify_metric(model, np.load("array.npy"), metric, **claim).save("metric.safetensors")

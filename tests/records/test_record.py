@@ -1,6 +1,7 @@
 """Records on disk: whole scenes, whatever moment the run was killed at."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -117,6 +118,42 @@ def test_a_scene_has_the_records_of_every_other_scene(two):
     path.write_text("".join(lines))
     with pytest.raises(InputError, match=r"line 5, is a record that other scenes do not have"):
         read_records(path, per_scene=3, digests=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("values", None),
+        ("values", [0.5]),
+        ("values", "ab"),
+        ("values", [0.5, "1"]),
+        ("values", [0.5, True]),
+        ("values", [0.5, [1]]),
+        ("values", [0.5, None]),
+        ("values", [0.5, float("nan")]),
+        ("values", [float("nan"), 0.5]),
+        ("values", [-float("inf"), 0.5]),
+        ("values", [float("inf"), -float("inf")]),
+        ("values", [10**400, 1]),
+        ("values", [1e308, 0.5]),
+        ("values", [-1e308, 0.5]),
+        ("n", 3),
+        ("sigma", None),
+        ("metric", None),
+        ("metric", ["accuracy"]),
+        ("reason", 1),
+        ("input_radius", "1"),
+        ("input_radius", float("nan")),
+    ],
+)
+def test_values_of_a_metric_are_a_number_for_each_run(tmp_path, name, value):
+    """Whoever changes a line can make its digest again: the values are checked before anything is computed of them."""
+    path, good = tmp_path / "r.jsonl", Record("a", "metric", 4, 3, sigma=0.25, n=2, metric="accuracy", values=[0.5, 1])
+    path.write_text(good.line(""))
+    assert read_records(path) == [good]
+    path.write_text(replace(good, **{name: value}).line(""))
+    with pytest.raises(InputError, match=r"line 1, .*Delete this line"):
+        read_records(path)
 
 
 def without_digest(line):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from segcertify import InputError
-from segcertify.records import Configuration, RunFolder, Setting
+from segcertify.records import AttackSettings, Configuration, MetricSettings, Record, RunFolder, Setting
 from segcertify.records.stored_settings import require_settings
 from segcertify.sampling.seeds import Seed
 from segcertify.storage.plain_values import digest_of
@@ -61,6 +61,53 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"):
         RunFolder(tmp_path / "file" / "run").claim(CONFIGURATION)
+
+
+MEASURED = replace(
+    CONFIGURATION, metrics=MetricSettings(("accuracy",)), attack=AttackSettings(radii=(0.1,), smoothed=2)
+)
+RECORDS = (
+    Record("a", "base", 4, 3),
+    Record("a", "attacked", 4, 3, radius=0.1),
+    Record("a", "attacked", 4, 3, sigma=0.25, n=2, radius=0.0),
+    Record("a", "attacked", 4, 3, sigma=0.25, n=2, radius=0.1),
+    Record("a", "radius", 4, 3, sigma=0.25, n=100, correct=[0] * 100 + [3]),
+    Record("a", "metric", 4, 3, sigma=0.25, n=100, metric="accuracy", values=[0.5] * 100),
+    Record("a", "certified", 4, 3, sigma=0.25, n=100, tau=0.75, correction="holm", radius=0.1),
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "changes"),
+    [
+        (0, {"kind": "attacked", "radius": 0.2}),
+        (1, {"radius": 0.2}),
+        (2, {"radius": 0.2}),
+        (3, {"sigma": 0.5}),
+        (5, {"metric": "miou"}),
+        (5, {"sigma": 0.5}),
+        (5, {"n": 1, "values": [1.0]}),
+        (6, {"kind": "metric", "metric": "miou", "values": [1.0] * 100}),
+        (6, {"kind": "attacked"}),
+    ],
+)
+def test_records_that_the_configuration_does_not_ask_for_are_refused(tmp_path, number, changes):
+    """Whoever changes the same record of every scene, and makes the digests again, gets no table of them."""
+    folder = RunFolder(tmp_path)
+    folder.claim(MEASURED)
+    records = [replace(record, id=scene) for scene in "ab" for record in RECORDS]
+    folder.record_file().append(records[:7])
+    folder.record_file().append(records[7:])
+    assert folder.records() == records
+    path, digest = tmp_path / "records.jsonl", ""
+    path.unlink()
+    for index, record in enumerate(records):
+        changed = replace(record, **(changes if index % 7 == number else {}))
+        with path.open("a") as file:
+            file.write(changed.line(digest))
+        digest = changed.digest(digest)
+    with pytest.raises(InputError, match=r"records of scene 'a' are not those that config\.json asks for"):
+        folder.records()
 
 
 def test_names_of_files(tmp_path):

@@ -4,6 +4,7 @@ import evaluated
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import segcertify as sc
 from segcertify.data import load
@@ -97,6 +98,20 @@ def test_a_run_that_was_stopped_gives_the_same_records(data, tmp_path):
     whole = evaluate(brightness, data, out=tmp_path / "whole", name="m", **options)
     assert evaluated.without_times(tmp_path / "run" / "records.jsonl") == evaluated.plain(whole.records)
     assert read_records(tmp_path / "run" / "records.jsonl")
+
+
+def test_a_scene_without_ground_truth_is_refused_before_the_work(tmp_path):
+    """Metrics that compare with nothing else take it, and so do labels."""
+    root = evaluated.pets(tmp_path / "pets")
+    Image.new("L", (16, 12), 255).save(root / "labels" / "b.png")
+    data, out = load(f"pets:{root}").limit(2), tmp_path / "run"
+    with pytest.raises(sc.InputError, match=r"scene 'b': nothing in it has ground truth, .*\(--skip-broken\)"):
+        made(data, out)
+    assert not out.exists()
+    run = made(data, out, skip_broken=True)
+    assert [record.id for record in run.records if record.kind == "skipped"] == ["b"]
+    apart = made(data, tmp_path / "apart", metrics=MetricSettings(("agreement", "area:cat")))
+    assert {record.id for record in apart.records if record.kind == "metric"} == {"a", "b"}
 
 
 def test_bad_settings(data, tmp_path):

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -107,6 +108,131 @@ def test_a_holder_that_has_not_written_its_number_yet_is_waited_for(tmp_path, mo
             pytest.fail("both hold it")
 
 
+@pytest.fixture
+def dead():
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_a_dead_holders_number_is_not_taken_for_the_new_holders(tmp_path, dead):
+    """A process takes the lock of one that was killed, and its number stays in the file until the new one is there."""
+    with open(tmp_path / LOCK, "w") as file:
+        file.write(f"{dead} on {platform.node()}")
+        file.flush()
+        lock.fcntl.flock(file, lock.fcntl.LOCK_EX)
+        late = threading.Timer(0.3, lambda: (file.seek(0), file.write(f"{os.getppid()} on here"), file.truncate()))
+        late.start()
+        with pytest.raises(InputError, match=rf"is in use by process {os.getppid()} on here: "), locked(tmp_path):
+            pytest.fail("both hold it")
+        late.join()
+
+
+def test_a_lock_that_outlives_the_process_that_took_it_is_told(tmp_path, dead, monkeypatch):
+    """A child that has inherited it, or a process that is not seen from here, has a lock with a dead number."""
+    monkeypatch.setattr(lock, "_PATIENCE", 0.05)
+    with open(tmp_path / LOCK, "w") as file:
+        file.write(f"{dead} on {platform.node()}")
+        file.flush()
+        lock.fcntl.flock(file, lock.fcntl.LOCK_EX)
+        with (
+            pytest.raises(InputError, match=rf"is in use by process {dead} on .*, which has ended and left others"),
+            locked(tmp_path),
+        ):
+            pytest.fail("both hold it")
+
+
+@pytest.fixture
+def another_users(tmp_path, dead, monkeypatch):
+    """A folder that all may write, with a lock's file that another user made: it can be read and removed."""
+    file, real = tmp_path / LOCK, os.open
+    file.write_text(f"{dead} on a machine")
+
+    def refuse(path, flags, mode=0o777):
+        if flags & os.O_RDWR and path == file and file.exists() and file.stat().st_size == len(f"{dead} on a machine"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(lock.os, "open", refuse)
+    return tmp_path
+
+
+def test_another_users_lock_is_respected(another_users, dead):
+    with open(another_users / LOCK) as file:
+        lock.fcntl.flock(file, lock.fcntl.LOCK_EX)
+        with pytest.raises(InputError, match=f"is in use by process {dead} on a machine"), locked(another_users):
+            pytest.fail("both hold it")
+    assert (another_users / LOCK).exists()
+
+
+def test_a_dead_process_of_another_user_is_followed(another_users):
+    with locked(another_users):
+        assert (another_users / LOCK).read_text().startswith(f"{os.getpid()} on ")
+    assert os.listdir(another_users) == []
+
+
+def test_another_users_file_stays_where_it_cannot_be_locked_or_removed(another_users, monkeypatch):
+    def refuse(file, operation):
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(another_users), "unlink", lambda path: refuse(path, None))
+        with pytest.raises(InputError, match=r"cannot write .*\.lock: Bad file"), locked(another_users):
+            pytest.fail("it is not held")
+    monkeypatch.setattr(lock.fcntl, "flock", refuse)
+    with pytest.raises(InputError, match=r"cannot write .*\.lock: Permission denied"), locked(another_users):
+        pytest.fail("it is not held")
+    assert (another_users / LOCK).exists()
+
+
+def test_a_number_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    """On a full disk: not the lock either, for a process that goes on would else hold it without a number."""
+    real = os.write
+
+    def full(file, text):
+        if len(text) < 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(file, text[:2])
+
+    monkeypatch.setattr(lock.os, "write", full)
+    folder = tmp_path / "new" / "run"
+    with pytest.raises(InputError, match=r"cannot write .*: No space left"), locked(folder):
+        pytest.fail("it is not held")
+    assert os.listdir(tmp_path) == []
+    monkeypatch.undo()
+    with locked(folder):
+        assert (folder / LOCK).read_text() == f"{os.getpid()} on {platform.node()}"
+
+
+def test_a_number_is_written_whole(tmp_path, monkeypatch):
+    """The system may take less of a write than it is given."""
+    real = os.write
+    monkeypatch.setattr(lock.os, "write", lambda file, text: real(file, text[:2]))
+    with locked(tmp_path):
+        assert (tmp_path / LOCK).read_text() == f"{os.getpid()} on {platform.node()}"
+
+
+@pytest.mark.parametrize("moment", ["made", "opened"])
+def test_a_folder_that_its_maker_has_just_removed_is_made_again(tmp_path, monkeypatch, moment):
+    """Another process made the folder too, found no use for it, and removes it between two steps of this one."""
+    folder, removed, access, open_file = tmp_path / "run", [], os.access, os.open
+
+    def late(real):
+        def call(path, *arguments):
+            if not removed:
+                removed.append(folder.rmdir())
+            return real(path, *arguments)
+
+        return call
+
+    name, real = ("access", access) if moment == "made" else ("open", open_file)
+    monkeypatch.setattr(os, name, late(real))
+    with locked(folder):
+        assert os.listdir(folder) == [LOCK]
+    assert len(removed) == 1
+
+
 def test_a_folder_that_is_released_while_its_holder_is_waited_for_is_taken(tmp_path):
     with open(tmp_path / LOCK, "w") as file:
         lock.fcntl.flock(file, lock.fcntl.LOCK_EX)
@@ -133,14 +259,12 @@ def test_a_folder_is_made_and_left_only_with_content(tmp_path):
     assert os.listdir(tmp_path / "worked") == ["file"]
 
 
-def test_what_dead_processes_left_half_written_is_removed(tmp_path):
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
+def test_what_dead_processes_left_half_written_is_removed(tmp_path, dead):
     (tmp_path / "votes").mkdir()
     digest, end = "0123456789abcdef", "segcertify-tmp"
-    alive, foreign = f".{digest}.{os.getppid()}.{end}", [".a.tmp", f".a.{dead.pid}.tmp", f".a.{dead.pid}.{end}"]
-    kept = [alive, *foreign, f"{digest}.{dead.pid}.{end}", f".{digest}.{dead.pid}.{end}.png", "config.json"]
-    gone = [f".{digest}.{dead.pid}.{end}", f"votes/.{digest}.{dead.pid}.{end}", f".{digest}.{os.getpid()}.{end}"]
+    alive, foreign = f".{digest}.{os.getppid()}.{end}", [".a.tmp", f".a.{dead}.tmp", f".a.{dead}.{end}"]
+    kept = [alive, *foreign, f"{digest}.{dead}.{end}", f".{digest}.{dead}.{end}.png", "config.json"]
+    gone = [f".{digest}.{dead}.{end}", f"votes/.{digest}.{dead}.{end}", f".{digest}.{os.getpid()}.{end}"]
     for name in kept + gone:
         (tmp_path / name).write_text("")
     with locked(tmp_path):
@@ -148,10 +272,8 @@ def test_what_dead_processes_left_half_written_is_removed(tmp_path):
         assert os.listdir(tmp_path / "votes") == []
 
 
-def test_links_are_neither_removed_nor_followed(tmp_path):
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    name, elsewhere, folder = f".0123456789abcdef.{dead.pid}.segcertify-tmp", tmp_path / "elsewhere", tmp_path / "run"
+def test_links_are_neither_removed_nor_followed(tmp_path, dead):
+    name, elsewhere, folder = f".0123456789abcdef.{dead}.segcertify-tmp", tmp_path / "elsewhere", tmp_path / "run"
     for each in (elsewhere, folder):
         each.mkdir()
     (elsewhere / name).write_text("")
