@@ -29,6 +29,7 @@ from torch.nn.functional import batch_norm, conv1d, conv2d, linear, log_softmax,
 import segcertify as sc
 from segcertify.models.networks import grouping
 from segcertify.models.networks.pointnet2 import CENTRES, SCALES, PointNet2
+from segcertify.models.networks.trusted_kernels import kernel
 
 SIGMA, CATEGORY = 0.25, 4
 
@@ -181,7 +182,7 @@ def operations(model: PointNet2, clouds: Tensor) -> tuple[Work, dict[str, float]
     def first_layer() -> None:
         each = torch.arange(index.shape[0] * index.shape[1], device=xyz.device)
         points = linear(clouds, weight[:, :-3], bias)
-        kernels.offset_features(points, xyz, centres, index, each, index.shape[2], weight[:, -3:])
+        fused(points, xyz, centres, index, each, index.shape[2], weight[:, -3:])
 
     work: Work = {
         "all neighbours of the first level": (
@@ -190,7 +191,7 @@ def operations(model: PointNet2, clouds: Tensor) -> tuple[Work, dict[str, float]
             lambda: model(clouds, [CATEGORY] * len(clouds), seeds=list(range(len(clouds)))),
             lambda b: plain_network(model, clouds[:b])),
     }  # fmt: skip
-    if (kernels := grouping.kernels(xyz)) is not None:  # a CPU does these in one step
+    if (fused := kernel("offset_features", xyz, 64)) is not None:  # a CPU does these in one step
         work |= {
             "farthest points": (
                 lambda: grouping.farthest(xyz, count, start), lambda b: plain_farthest(xyz[:b], count, start[:b])),

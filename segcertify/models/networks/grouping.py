@@ -8,8 +8,6 @@ does not depend on the others of its batch.
 """
 
 from collections.abc import Sequence
-from functools import cache
-from types import ModuleType
 from typing import NamedTuple
 
 import torch
@@ -17,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from segcertify.models.networks import grouping_numpy
+from segcertify.models.networks.trusted_kernels import kernel
 
 NEAREST = 3
 SMALLEST = 1e-8
@@ -60,24 +59,6 @@ def _on_cpu(xyz: Tensor, count: int, start: Tensor, balls: Sequence[tuple[float,
     return Neighbours(torch.from_numpy(found.chosen), filled, torch.from_numpy(found.nearest))
 
 
-@cache
-def _triton() -> ModuleType | None:
-    """The kernels, if Triton is there."""
-    try:
-        from segcertify.models.networks import grouping_triton
-    except ImportError:
-        return None
-    return grouping_triton
-
-
-def kernels(xyz: Tensor) -> ModuleType | None:
-    """The kernels that take these points (B, N, 3), if there are any."""
-    if not xyz.is_cuda:
-        return None
-    found = _triton()
-    return found if found is not None and found.fits(xyz) else None
-
-
 def gather(values: Tensor, index: Tensor) -> Tensor:
     """The rows of values (B, N, C) that an index (B, ...) names: (B, ..., C)."""
     rows = values.reshape(-1, values.shape[-1])
@@ -96,8 +77,8 @@ def farthest(xyz: Tensor, count: int, start: Tensor) -> Tensor:
     ``start`` (B,) is where each entry begins. Gives the chosen ones' indices (B, count); of equally far points the
     first is chosen.
     """
-    if (found := kernels(xyz)) is not None:
-        return found.farthest(xyz, count, start)  # type: ignore[no-any-return]
+    if (by_kernel := kernel("farthest", xyz, xyz.shape[1])) is not None:
+        return by_kernel(xyz, count, start)  # type: ignore[no-any-return]
     planes = xyz.detach().permute(2, 0, 1).contiguous()  # x, y and z apart: (3, B, N)
     chosen = torch.empty(planes.shape[1], count, dtype=torch.int64, device=xyz.device)
     entries, separation = torch.arange(len(chosen), device=xyz.device), torch.full_like(planes[0], torch.inf)
@@ -132,8 +113,8 @@ def ball(xyz: Tensor, chosen: Tensor, radius: float, most: int) -> Ball:
 
     Where there are fewer points, the first is repeated; a centre is a point itself, so there is one.
     """
-    if (found := kernels(xyz)) is not None:
-        return Ball(*found.ball(xyz, chosen, radius, most))
+    if (by_kernel := kernel("ball", xyz, most)) is not None:
+        return Ball(*by_kernel(xyz, chosen, radius, most))
     filled = [_filled(apart(*some) <= radius**2, most) for some in in_portions(xyz, chosen)]
     return Ball(*(torch.cat(each) for each in zip(*filled, strict=True)))
 
@@ -152,8 +133,8 @@ def _filled(inside: Tensor, most: int) -> Ball:
 
 def nearest(xyz: Tensor, chosen: Tensor) -> Tensor:
     """The three of the chosen points (B, S) nearest to each point (B, N, 3): their places in ``chosen``, (B, N, 3)."""
-    if (found := kernels(xyz)) is not None:
-        return found.nearest(xyz, chosen)  # type: ignore[no-any-return]
+    if (by_kernel := kernel("nearest", xyz)) is not None:
+        return by_kernel(xyz, chosen)  # type: ignore[no-any-return]
     return torch.cat([_three_least(apart(*some)) for some in in_portions(xyz, chosen)])
 
 

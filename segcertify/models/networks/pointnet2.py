@@ -19,7 +19,8 @@ from torch.nn.functional import dropout, linear, log_softmax, one_hot
 from segcertify.errors import InputError, require_integer
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.models.formats.weights import FilePath, load_state, no_such_network, with_weights
-from segcertify.models.networks.grouping import Ball, flat, gather, interpolate, kernels, neighbours
+from segcertify.models.networks.grouping import Ball, flat, gather, interpolate, neighbours
+from segcertify.models.networks.trusted_kernels import kernel
 
 Categories = Tensor | Sequence[int] | None
 CPU_ROWS, ROWS = 2**11, 2**20
@@ -161,13 +162,13 @@ def largest(xyz: Tensor, features: Tensor, centres: Tensor, ball: Ball, layers: 
     plain = not (training or torch.is_grad_enabled()) and points.dtype == xyz.dtype == torch.float32
     if plain and xyz.device.type == "cpu":
         return _largest_in_cache(points + linear(xyz, offset), linear(centres, offset), ball, others)
-    fused = kernels(xyz) if plain else None
+    fused = kernel("offset_features", xyz, len(weight)) if plain else None
     whole = [(torch.arange(len(sizes), device=sizes.device), ball.points.shape[2])]
     portions = whole if training else by_size(sizes, ROWS)  # a batch norm in training wants all at once
     found = []
     for some, room in portions:
         if fused is not None:
-            x = fused.offset_features(points, xyz, centres, ball.points, some, room, offset)
+            x = fused(points, xyz, centres, ball.points, some, room, offset)
         else:
             x = layers[0].normalised(_offset_features(points, xyz, centres, ball.points, some, room, offset)).relu_()
         for layer, weights in zip(layers[1:], others, strict=True):

@@ -17,8 +17,10 @@ import segcertify as sc
 from segcertify.models import PointNet2
 from segcertify.models.networks import grouping
 from segcertify.models.networks.pointnet2 import _offset_features
+from segcertify.models.networks.trusted_kernels import kernel
 
 CASES = cases()
+PATH = os.pathsep.join([str(Path(sc.__file__).parents[1]), *sys.path])
 every = pytest.mark.parametrize("name", CASES)
 with_triton = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (Linux) runs these"
@@ -29,8 +31,7 @@ with_triton = pytest.mark.skipif(
 def interpreted(tmp_path_factory):
     """What the kernels find in the interpreter, in a process of its own: Triton reads the variable when imported."""
     file = tmp_path_factory.mktemp("kernels") / "found.npz"
-    path = os.pathsep.join([str(Path(sc.__file__).parents[1]), *sys.path])
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""}
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": PATH, "CUDA_VISIBLE_DEVICES": ""}
     command = [sys.executable, cloud_cases.__file__, str(file)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -46,28 +47,38 @@ def test_the_kernels_find_the_neighbours_of_slow_loops(interpreted, name):
 
 
 @with_triton
+def test_the_kernels_are_trusted(interpreted):
+    assert interpreted["trusted"].all()
+
+
+@with_triton
 def test_the_first_layer(interpreted):
     for i, arguments in enumerate(first_layers()):
         expected = _offset_features(*arguments).relu().numpy()
         np.testing.assert_allclose(interpreted[f"first layer:{i}"], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_only_single_precision_on_cuda_goes_to_the_kernels():
-    assert grouping.kernels(torch.zeros(1, 600, 3)) is None
-    if importlib.util.find_spec("triton") is not None:
-        from segcertify.models.networks.grouping_triton import LARGEST, fits
-
-        assert fits(torch.zeros(2, LARGEST, 3))
-        assert not fits(torch.zeros(2, LARGEST + 1, 3))
-        assert not fits(torch.zeros(2, 600, 3, dtype=torch.float64))
-        assert not fits(torch.zeros(0, 600, 3))
+@with_triton
+def test_the_kernels_compile_for_gpus_and_round_every_step(tmp_path):
+    """For one of compute capability 9.0, which need not be there: indices need sums without fused multiply-adds."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment |= {"PYTHONPATH": PATH, "TRITON_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, cloud_cases.__file__, "--compile"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    fused = dict(line.split() for line in done.stdout.splitlines())
+    assert fused == {"_farthest": "0", "_ball": "0", "_nearest": "0", "_offset_features": fused["_offset_features"]}
+    assert int(fused["_offset_features"]) > 0, "else this test could not see a fused multiply-add"
 
 
 @pytest.mark.cuda
 @every
 def test_a_gpu_finds_the_neighbours_of_slow_loops(name):
     case = CASES[name]
-    assert grouping.kernels(torch.from_numpy(case.xyz).cuda()) is not None
+    xyz = torch.from_numpy(case.xyz).cuda()
+    assert kernel("farthest", xyz, xyz.shape[1]) is not None
+    assert all(kernel("ball", xyz, most) is not None for _, most in case.balls)
+    assert kernel("nearest", xyz) is not None
     for ours, expected in zip(by_functions(grouping, case, "cuda"), slow(case), strict=True):
         np.testing.assert_array_equal(ours, expected)
 
