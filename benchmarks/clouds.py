@@ -29,7 +29,6 @@ from torch.nn.functional import batch_norm, conv1d, conv2d, linear, log_softmax,
 import segcertify as sc
 from segcertify.models.networks import grouping
 from segcertify.models.networks.pointnet2 import CENTRES, SCALES, PointNet2
-from segcertify.models.networks.trusted_kernels import kernel
 
 SIGMA, CATEGORY = 0.25, 4
 
@@ -131,15 +130,15 @@ def noisy(count: int) -> Tensor:
 
 
 def seconds(work: Callable[[], Any], device: str, repeats: int = 3) -> float:
-    """The median time of some calls, after one that is not counted."""
+    """The median time of some calls, after one that is not counted: it may compile, or fill caches."""
     times = []
-    for _ in range(repeats + 1):
+    for _ in range(repeats + (repeats > 1 or device == "cuda")):
         start = time.perf_counter()
         work()
         if device == "cuda":
             torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
+    return statistics.median(times[1:] or times)
 
 
 def smoothed(model: sc.models.PartSegmenter, device: str, draws: int) -> Callable[[], Any]:
@@ -166,6 +165,8 @@ Work = dict[str, tuple[Callable[[], Any], Callable[[int], Any]]]
 
 def operations(model: PointNet2, clouds: Tensor) -> tuple[Work, dict[str, float]]:
     """Each operation, ours on all clouds and the plain one on so many, and how many indices are the same."""
+    from segcertify.models.networks.trusted_kernels import kernel  # earlier versions have none
+
     xyz, start = clouds[..., :3].contiguous(), torch.zeros(len(clouds), dtype=torch.int64, device=clouds.device)
     scales, count = [(scale.radius, scale.most) for scale in SCALES[0]], CENTRES[0]
     chosen, balls, _ = grouping.neighbours(xyz, count, start, scales)
@@ -263,7 +264,7 @@ def timed_alone(batch: int, draws: int) -> dict[str, float]:
         }
 
 
-def versions(before: Path, arguments: list[str], rounds: int = 3) -> dict[str, Any]:
+def versions(before: Path, arguments: list[str], rounds: int) -> dict[str, Any]:
     """An earlier version and this one in turns, each in a process of its own: the least of each one's times."""
     found: dict[str, list[dict[str, float]]] = {"before": [], "now": []}
     for _ in range(rounds):
@@ -291,6 +292,12 @@ def machine(device: str) -> dict[str, Any]:
     return found
 
 
+def write(numbers: dict[str, Any], file: Path | None) -> None:
+    """Keep what is known so far."""
+    if file:
+        file.write_text(json.dumps(numbers, indent=2) + "\n")
+
+
 def main() -> None:
     """Compare, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -299,6 +306,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=110)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--before", type=Path, help="a checkout of an earlier version")
+    parser.add_argument("--rounds", type=int, default=3, help="of both versions")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--json", type=Path, help="write the numbers here")
     given = parser.parse_args()
@@ -306,14 +314,16 @@ def main() -> None:
     if given.alone:
         print(json.dumps(timed_alone(given.batch, given.draws)))
         return
-    numbers = {"machine": machine(given.device), **compared(given.device, given.batch, given.draws)}
+    numbers: dict[str, Any] = {"machine": machine(given.device)}
     if given.before:
         same = ["--batch", str(given.batch), "--draws", str(given.draws), "--threads", str(given.threads)]
-        numbers["versions"] = versions(given.before, same)
-    text = json.dumps(numbers, indent=2)
-    if given.json:
-        given.json.write_text(text + "\n")
-    print(text)
+        numbers["versions, seconds a cloud"] = versions(given.before, same, given.rounds)
+        numbers["load"] = os.getloadavg()
+        write(numbers, given.json)
+    numbers |= compared(given.device, given.batch, given.draws)
+    numbers["load"] = os.getloadavg()
+    write(numbers, given.json)
+    print(json.dumps(numbers, indent=2))
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ from segcertify.models.networks.grouping import Ball, flat, gather, interpolate,
 from segcertify.models.networks.trusted_kernels import kernel
 
 Categories = Tensor | Sequence[int] | None
-CPU_ROWS, ROWS = 2**11, 2**20
-"""How many neighbours pass through a layer at once: on a CPU so few that they stay in its cache, many on a GPU."""
+CPU_ROWS, ROWS = 2**12, 2**20
+"""How many neighbours pass through a layer at once: a thread of a CPU keeps so few in its cache; many on a GPU."""
 
 
 class Scale(NamedTuple):
@@ -195,9 +195,10 @@ def _largest_in_cache(points: Tensor, centres: Tensor, ball: Ball, layers: Seque
     bias is added after the maximum, which is the same: rounding keeps the order of sums.
     """
     rows, most = flat(ball.points, points.shape[1]).flatten(0, 1), ball.points.shape[2]
-    points, theirs, portions = points.flatten(0, 1), centres.flatten(0, 1), by_size(ball.sizes.flatten(), CPU_ROWS)
+    once = CPU_ROWS * torch.get_num_threads()
+    points, theirs, portions = points.flatten(0, 1), centres.flatten(0, 1), by_size(ball.sizes.flatten(), once)
     matrices = [(weight.t().contiguous(), bias) for weight, bias in layers]
-    memory = [points.new_empty(max(CPU_ROWS, most), width) for width in (points.shape[1], *(len(b) for _, b in layers))]
+    memory = [points.new_empty(max(once, most), width) for width in (points.shape[1], *(len(b) for _, b in layers))]
     found = []
     for some, room in portions:
         x, *outputs = (each[: len(some) * room] for each in memory)
