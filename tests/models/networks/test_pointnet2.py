@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from parts_networks import card, lively
 from torch import nn
@@ -256,7 +257,7 @@ def test_places_without_a_point_are_left_out():
     assert not torch.allclose(answers[0], answers[-1])
 
 
-@settings(deadline=None)
+@hypothesis_settings(deadline=None)
 @given(st.lists(st.integers(1, 128), min_size=1, max_size=60), st.integers(1, 300))
 def test_portions_hold_every_ball_once(sizes, once):
     portions = by_size(torch.tensor(sizes), once)
