@@ -8,6 +8,7 @@ sampling begins at a random point, so the network is itself random: it takes a s
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
@@ -18,11 +19,12 @@ from torch.nn.functional import dropout, linear, log_softmax, one_hot
 from segcertify.errors import InputError, require_integer
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.models.formats.weights import FilePath, load_state, no_such_network, with_weights
-from segcertify.models.networks.grouping import ball, farthest, flat, gather, interpolate
+from segcertify.models.networks.grouping import Ball, flat, gather, interpolate, neighbours
+from segcertify.models.networks.trusted_kernels import kernel
 
 Categories = Tensor | Sequence[int] | None
-CPU_ROWS, ROWS = 2**14, 2**20
-"""How many neighbours pass through a layer at once: few on a CPU, where new memory is slow, many on a GPU."""
+CPU_ROWS, ROWS = 2**12, 2**20
+"""How many neighbours pass through a layer at once: a thread of a CPU keeps so few in its cache; many on a GPU."""
 
 
 class Scale(NamedTuple):
@@ -115,15 +117,15 @@ class PointNet2(nn.Module):
 
 
 class Level(NamedTuple):
-    """Centres (B, S, 3) with features (B, S, C), and their squared distances (B, S, N) to the points they stand for."""
+    """Centres (B, S, 3) with features (B, S, C), and the three nearest (B, N, 3) to each point they stand for."""
 
     xyz: Tensor
     features: Tensor
-    distances: Tensor
+    nearest: Tensor
 
     def spread(self, features: Tensor, xyz: Tensor) -> Tensor:
         """Features of the centres, interpolated at the points (B, N, 3) they stand for."""
-        return interpolate(features, self.xyz, xyz, self.distances)
+        return interpolate(features, self.xyz, xyz, self.nearest)
 
 
 class Grouping(nn.Module):
@@ -141,51 +143,96 @@ class Grouping(nn.Module):
 
     def forward(self, xyz: Tensor, features: Tensor, start: Tensor) -> Level:
         """The centres among points (B, N, 3) with features (B, N, C), sampled from ``start`` (B,) on."""
-        chosen, distances = farthest(xyz, self.count, start)
-        centres = gather(xyz, chosen)
-        found = []
-        for scale, convs, norms in zip(self.scales, self.conv_blocks, self.bn_blocks, strict=True):
-            index = ball(distances, scale.radius, scale.most)
-            found.append(largest(xyz, features, centres, index, units(convs, norms)))
-        return Level(centres, torch.cat(found, -1), distances)
+        near = neighbours(xyz, self.count, start, [(scale.radius, scale.most) for scale in self.scales])
+        centres = gather(xyz, near.chosen)
+        layers = zip(near.balls, self.conv_blocks, self.bn_blocks, strict=True)
+        found = [largest(xyz, features, centres, ball, units(convs, norms)) for ball, convs, norms in layers]
+        return Level(centres, torch.cat(found, -1), near.nearest)
 
 
-def largest(xyz: Tensor, features: Tensor, centres: Tensor, index: Tensor, layers: Sequence[Unit]) -> Tensor:
+def largest(xyz: Tensor, features: Tensor, centres: Tensor, ball: Ball, layers: Sequence[Unit]) -> Tensor:
     """The largest features (B, S, C) among each centre's neighbours, after the layers.
 
-    ``index`` (B, S, K) names the neighbours as `ball` does. The first layer is linear in the
-    features, so that part of it is computed once per point, not per neighbour. In
+    The first layer is linear in the features, so that part of it is computed once per point, not per neighbour. In
     evaluation, copies of a ball's first neighbour are left out where possible.
     """
-    batch, count, most = index.shape
-    first, others = layers[0], [(layer, layer.weights()) for layer in layers[1:]]
-    weight, bias = first.weights()
-    points = linear(features, weight[:, :-3], bias).flatten(0, 1)
-    rows, xyz, centres = flat(index, xyz.shape[1]).flatten(0, 1), xyz.flatten(0, 1), centres.flatten(0, 1)
-    once = max(1, (CPU_ROWS if xyz.device.type == "cpu" else ROWS) // most)
-    whole = [(torch.arange(len(rows), device=rows.device), most)]  # a batch norm in training wants all at once
-    portions = whole if first.norm.training else by_size(rows, once)
+    (weight, bias), *others = [layer.weights() for layer in layers]
+    points, offset = linear(features, weight[:, :-3], bias), weight[:, -3:]
+    sizes, training = ball.sizes.flatten(), layers[0].norm.training
+    plain = not (training or torch.is_grad_enabled()) and points.dtype == xyz.dtype == torch.float32
+    if plain and xyz.device.type == "cpu":
+        return _largest_in_cache(points + linear(xyz, offset), linear(centres, offset), ball, others)
+    fused = kernel("offset_features", xyz, len(weight)) if plain else None
+    whole = [(torch.arange(len(sizes), device=sizes.device), ball.points.shape[2])]
+    portions = whole if training else by_size(sizes, ROWS)  # a batch norm in training wants all at once
     found = []
     for some, room in portions:
-        neighbours = rows.index_select(0, some)[:, :room].flatten()
-        offsets = xyz.index_select(0, neighbours).view(-1, room, 3) - centres.index_select(0, some).unsqueeze(1)
-        x = points.index_select(0, neighbours)
-        x = first.normalised(torch.addmm(x, offsets.view(-1, 3).to(x.dtype), weight[:, -3:].t()))
-        for layer, weights in others:
-            x = layer.normalised(linear(x.relu_(), *weights))
+        if fused is not None:
+            x = fused(points, xyz, centres, ball.points, some, room, offset)
+        else:
+            x = layers[0].normalised(_offset_features(points, xyz, centres, ball.points, some, room, offset)).relu_()
+        for layer, weights in zip(layers[1:], others, strict=True):
+            x = layer.normalised(linear(x, *weights)).relu_()
         found.append(x.view(len(some), room, -1).amax(1))
-    back = torch.cat([some for some, _ in portions]).argsort()
-    return torch.cat(found).index_select(0, back).relu_().view(batch, count, -1)
+    return _in_order(found, portions).view(*centres.shape[:2], -1)
 
 
-def by_size(rows: Tensor, once: int) -> list[tuple[Tensor, int]]:
-    """Portions of at most ``once`` balls (B S, K), those with few points first, each with its largest ball's size.
+def _offset_features(  # noqa: PLR0917
+    points: Tensor, xyz: Tensor, centres: Tensor, index: Tensor, some: Tensor, room: int, weight: Tensor
+) -> Tensor:
+    """The features of some balls' first neighbours, plus the weight (C, 3) times their offsets: (balls room, C)."""
+    rows = flat(index, xyz.shape[1]).flatten(0, 1).index_select(0, some)[:, :room].flatten()
+    theirs = centres.flatten(0, 1).index_select(0, some).unsqueeze(1)
+    offsets = xyz.flatten(0, 1).index_select(0, rows).view(-1, room, 3) - theirs
+    x = points.flatten(0, 1).index_select(0, rows)
+    return torch.addmm(x, offsets.view(-1, 3).to(x.dtype), weight.t())
 
-    Noise drives points apart, so that most entries of a small ball are copies of its first point.
+
+def _largest_in_cache(points: Tensor, centres: Tensor, ball: Ball, layers: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    """`largest` without gradients on a CPU, whose new memory is slow: in memory that is used again.
+
+    The first layer's outputs are differences of what points (B, N, C) and centres (B, S, C) give to them. The last
+    bias is added after the maximum, which is the same: rounding keeps the order of sums.
     """
-    size, order = (1 + (rows != rows[:, :1]).sum(1)).sort(stable=True)
-    largest = torch.cat([size[once - 1 :: once], size[-1:]]).tolist()
-    return list(zip(torch.split(order, once), largest, strict=False))
+    rows, most = flat(ball.points, points.shape[1]).flatten(0, 1), ball.points.shape[2]
+    once = CPU_ROWS * torch.get_num_threads()
+    points, theirs, portions = points.flatten(0, 1), centres.flatten(0, 1), by_size(ball.sizes.flatten(), once)
+    matrices = [(weight.t().contiguous(), bias) for weight, bias in layers]
+    memory = [points.new_empty(max(once, most), width) for width in (points.shape[1], *(len(b) for _, b in layers))]
+    found = []
+    for some, room in portions:
+        x, *outputs = (each[: len(some) * room] for each in memory)
+        torch.index_select(points, 0, rows.index_select(0, some)[:, :room].flatten(), out=x)
+        x.view(len(some), room, -1).sub_(theirs.index_select(0, some).unsqueeze(1))
+        for (weight, bias), output in zip(matrices, outputs, strict=True):
+            x = torch.mm(x.relu_(), weight, out=output)
+            if output is not outputs[-1]:
+                x.add_(bias)
+        found.append(x.view(len(some), room, -1).amax(1).add_(layers[-1][1]).relu_())
+    return _in_order(found, portions).view(*centres.shape[:2], -1)
+
+
+def by_size(sizes: Tensor, once: int) -> list[tuple[Tensor, int]]:
+    """Portions of balls of these sizes, small ones first, each with its largest ball's size.
+
+    With that many places for every ball, a portion has at most ``once`` places, or is one ball. Noise drives points
+    apart, so that most entries of a small ball are copies of its first point.
+    """
+    ordered, order = sizes.sort(stable=True)
+    places, counts, largest = ordered.tolist(), [], []
+    first = 0
+    while first < len(places):
+        more = range(1, min(once, len(places) - first) + 1)
+        count = max(1, bisect_right(more, once, key=lambda some: some * places[first + some - 1]))
+        first += count
+        counts.append(count)
+        largest.append(places[first - 1])
+    return list(zip(torch.split(order, counts), largest, strict=True))
+
+
+def _in_order(found: Sequence[Tensor], portions: Sequence[tuple[Tensor, int]]) -> Tensor:
+    """What was found for portions of balls, (balls, C), in the order of the balls."""
+    return torch.cat(list(found)).index_select(0, torch.cat([some for some, _ in portions]).argsort())
 
 
 class Unit(NamedTuple):

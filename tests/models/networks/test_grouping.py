@@ -1,10 +1,15 @@
-"""Points and their neighbours: against slow loops in NumPy, on clouds with exact twins."""
+"""Points and their neighbours: against slow loops in NumPy, on clouds with exact twins and equal distances."""
 
 import numpy as np
 import pytest
 import torch
+from cloud_cases import Case, by_functions, cases, found, slow, squared
 
-from segcertify.models.networks.grouping import _choose, ball, farthest, gather, interpolate, nearest
+from segcertify.models.networks import grouping
+from segcertify.models.networks.grouping import ball, farthest, gather, interpolate, nearest, neighbours
+
+CASES = cases()
+every = pytest.mark.parametrize("name", CASES)
 
 
 def clouds(points, batch=3, distinct=None, seed=0):
@@ -16,113 +21,99 @@ def clouds(points, batch=3, distinct=None, seed=0):
     return torch.from_numpy(xyz)
 
 
-def squared(a, b):
-    """All squared distances (len(a), len(b)), in the order of additions that the code has."""
-    difference = (np.asarray(a)[:, None] - np.asarray(b)[None]) ** 2
-    return difference[..., 0] + difference[..., 1] + difference[..., 2]
+@every
+def test_the_neighbours_of_slow_loops(name):
+    """Those of any device without kernels, in torch, here on a CPU."""
+    for ours, expected in zip(by_functions(grouping, CASES[name]), slow(CASES[name]), strict=True):
+        np.testing.assert_array_equal(ours, expected)
 
 
-def slow_farthest(xyz, count, start):
-    chosen = [start]
-    while len(chosen) < count:
-        chosen.append(int(squared(xyz, xyz[chosen]).min(1).argmax()))
-    return chosen
+@every
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_neighbours_on_a_cpu(monkeypatch, name, threads):
+    case = CASES[name]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    near = neighbours(torch.from_numpy(case.xyz), case.count, torch.tensor(case.start), case.balls)
+    for ours, expected in zip(found(near), slow(case), strict=True):
+        np.testing.assert_array_equal(ours, expected)
 
 
-def slow_ball(centre, xyz, radius, most):
-    inside = [j for j, distance in enumerate(squared([centre], xyz)[0]) if distance <= radius**2][:most]
-    return inside + inside[:1] * (most - len(inside))
+def test_far_points_are_distinct_while_there_are_any():
+    xyz = clouds(100, distinct=11)
+    for cloud, indices in zip(xyz.numpy(), farthest(xyz, 20, torch.tensor([0, 99, 17])).tolist(), strict=True):
+        assert len(np.unique(cloud[indices], axis=0)) == len(np.unique(cloud, axis=0)) <= 11
 
 
-@pytest.mark.parametrize("distinct", [None, 60, 11])
-def test_farthest_points(distinct):
-    xyz = clouds(100, distinct=distinct)
-    start = torch.tensor([0, 99, 17])
-    chosen, distances = farthest(xyz, 20, start)
-    for cloud, indices, rows, first in zip(
-        xyz.numpy(), chosen.tolist(), distances.numpy(), start.tolist(), strict=True
-    ):
-        assert indices == slow_farthest(cloud, 20, first)
-        assert np.array_equal(rows, squared(cloud[indices], cloud))
-        assert len(np.unique(cloud[indices], axis=0)) == min(20, len(np.unique(cloud, axis=0)))
-
-
-def test_the_steps_of_a_gpu_are_the_same():
-    """Those in torch, which CPUs do not take, on the CPU."""
-    xyz, start = clouds(100, distinct=60), torch.tensor([0, 99, 17])
-    expected, apart = farthest(xyz, 20, start)
-    chosen, distances = torch.empty_like(expected), torch.empty_like(apart)
-    _choose(torch, xyz.permute(2, 0, 1).contiguous(), torch.arange(3), start, chosen, distances)
-    assert torch.equal(chosen, expected)
-    assert torch.equal(distances, apart)
+def test_double_precision():
+    case = Case(clouds(100).double().numpy(), (1, 2, 3), 20, ((0.7, 8), (1.2, 40)))
+    near = neighbours(torch.from_numpy(case.xyz), case.count, torch.tensor(case.start), case.balls)
+    for one, other in zip(found(near), by_functions(grouping, case), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("points", [97, 128])
 def test_entries_of_a_batch_do_not_influence_each_other(points):
-    xyz, start = clouds(points, batch=4), torch.tensor([5, 4, 3, 2])
-    chosen, distances = farthest(xyz, 30, start)
-    index = ball(distances, 0.8, 7)
-    values = interpolate(gather(xyz, chosen), gather(xyz, chosen), xyz, distances)
-    for i in range(4):
+    xyz, start, balls = clouds(points, batch=20), torch.arange(20) % 5, [(0.8, 7), (0.3, 4)]
+    near = neighbours(xyz, 30, start, balls)
+    values = interpolate(gather(xyz, near.chosen), gather(xyz, near.chosen), xyz, near.nearest)
+    for i in range(20):
         one = slice(i, i + 1)
-        alone, apart = farthest(xyz[one], 30, start[one])
-        assert torch.equal(alone, chosen[one])
-        assert torch.equal(apart, distances[one])
-        assert torch.equal(ball(apart, 0.8, 7), index[one])
-        centres = gather(xyz[one], alone)
-        assert torch.equal(interpolate(centres, centres, xyz[one], apart), values[one])
+        alone = neighbours(xyz[one], 30, start[one], balls)
+        for ours, theirs in zip(found(alone), found(near), strict=True):
+            np.testing.assert_array_equal(ours, theirs[one])
+        centres = gather(xyz[one], alone.chosen)
+        assert torch.equal(interpolate(centres, centres, xyz[one], alone.nearest), values[one])
 
 
 def test_the_cloud_may_need_gradients():
     xyz = clouds(50).requires_grad_()
-    chosen, distances = farthest(xyz, 10, torch.zeros(3, dtype=torch.int64))
-    assert not distances.requires_grad
-    values = interpolate(torch.rand(3, 10, 4), gather(xyz, chosen), xyz, distances)
+    near = neighbours(xyz, 10, torch.zeros(3, dtype=torch.int64), [(1.0, 4)])
+    values = interpolate(torch.rand(3, 10, 4), gather(xyz, near.chosen), xyz, near.nearest)
     values.sum().backward()
     assert torch.isfinite(xyz.grad).all()
+    assert xyz.grad.abs().sum() > 0
+    for ours, theirs in zip(found(near), by_functions(grouping, _case(xyz)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("distinct", [None, 30])
-@pytest.mark.parametrize(("radius", "most"), [(0.01, 4), (0.7, 8), (1.2, 100), (9.0, 100), (9.0, 5)])
-def test_balls(radius, most, distinct):
-    xyz = clouds(100, distinct=distinct, seed=1)
-    chosen, distances = farthest(xyz, 12, torch.tensor([3, 4, 5]))
-    index = ball(distances, radius, most)
-    assert index.shape == (3, 12, most)
-    for cloud, centres, neighbours in zip(xyz.numpy(), chosen.tolist(), index.tolist(), strict=True):
-        assert neighbours == [slow_ball(cloud[centre], cloud, radius, most) for centre in centres]
+def _case(xyz):
+    return Case(xyz.detach().numpy(), (0, 0, 0), 10, ((1.0, 4),))
 
 
 def test_the_order_and_the_filling_of_a_ball():
-    x = torch.tensor([0.0, 5.0, 0.5, 1.0, 1.1, -1.0])
-    distances = (x[None, None] - x[[0, 1], None]).square()  # from the first and the second point
-    assert ball(distances, 1.0, 3).tolist() == [[[0, 2, 3], [1, 1, 1]]]
-    assert ball(distances, 1.0, 6).tolist() == [[[0, 2, 3, 5, 0, 0], [1, 1, 1, 1, 1, 1]]]
+    xyz = torch.zeros(1, 6, 3)
+    xyz[0, :, 0] = torch.tensor([0.0, 5.0, 0.5, 1.0, 1.1, -1.0])
+    start = torch.tensor([0])
+    for most, expected in ((3, [[0, 2, 3], [1, 1, 1]]), (6, [[0, 2, 3, 5, 0, 0], [1, 1, 1, 1, 1, 1]])):
+        on_cpu = neighbours(xyz, 3, start, [(1.0, most)]).balls[0]
+        for index, size in (on_cpu, ball(xyz, torch.tensor([[0, 1]]), 1.0, most)):
+            assert index[0, :2].tolist() == expected
+            assert size[0, :2].tolist() == [min(most, 4), 1]
 
 
 def test_balls_of_large_batches_are_found_in_portions(monkeypatch):
     xyz = clouds(50, batch=5)
-    _, distances = farthest(xyz, 10, torch.zeros(5, dtype=torch.int64))
-    expected, sizes, nonzero = ball(distances, 0.8, 7), [], torch.Tensor.nonzero
-    monkeypatch.setattr("segcertify.models.networks.grouping.AT_ONCE", 2 * 10 * 50 + 1)
+    chosen = farthest(xyz, 10, torch.zeros(5, dtype=torch.int64))
+    expected, three, sizes, nonzero = ball(xyz, chosen, 0.8, 7), nearest(xyz, chosen), [], torch.Tensor.nonzero
+    monkeypatch.setattr(grouping, "AT_ONCE", 2 * 10 * 50 + 1)
     monkeypatch.setattr(torch.Tensor, "nonzero", lambda mask: sizes.append(mask.numel()) or nonzero(mask))
-    assert torch.equal(ball(distances, 0.8, 7), expected)
+    assert all(map(torch.equal, ball(xyz, chosen, 0.8, 7), expected))
+    assert torch.equal(nearest(xyz, chosen), three)
     assert sizes == [1000, 1000, 500]
-    monkeypatch.setattr("segcertify.models.networks.grouping.AT_ONCE", 1)
-    assert torch.equal(ball(distances, 0.8, 7), expected)
+    monkeypatch.setattr(grouping, "AT_ONCE", 1)
+    assert all(map(torch.equal, ball(xyz, chosen, 0.8, 7), expected))
 
 
 @pytest.mark.parametrize("distinct", [None, 30])
 def test_interpolation(distinct):
     xyz = clouds(100, distinct=distinct, seed=2)
-    chosen, distances = farthest(xyz, 15, torch.tensor([0, 1, 2]))
+    chosen = farthest(xyz, 15, torch.tensor([0, 1, 2]))
     centres, features = gather(xyz, chosen), torch.rand(3, 15, 4, generator=torch.Generator().manual_seed(0))
-    values = interpolate(features, centres, xyz, distances)
+    values = interpolate(features, centres, xyz, nearest(xyz, chosen))
     for b in range(3):
         apart = squared(xyz[b], centres[b]).astype(float)
         for i in range(100):
             near = np.argsort(apart[i], kind="stable")[:3]
-            assert sorted(apart[i][near]) == sorted(apart[i][nearest(distances)[b, i]])
             weights = 1 / (apart[i][near] + 1e-8)
             expected = (features[b, near].numpy() * weights[:, None]).sum(0) / weights.sum()
             np.testing.assert_allclose(values[b, i], expected, rtol=1e-4)
@@ -140,12 +131,9 @@ def test_gathering():
 
 
 @pytest.mark.cuda
-def test_the_gpu_finds_the_same_neighbours():
-    xyz, start = clouds(2048, distinct=1500), torch.tensor([5, 6, 7])
-    (chosen, distances), (indices, apart) = farthest(xyz, 512, start), farthest(xyz.cuda(), 512, start.cuda())
-    assert torch.equal(chosen, indices.cpu())
-    assert torch.equal(distances, apart.cpu())
-    assert torch.equal(ball(distances, 0.4, 128), ball(apart, 0.4, 128).cpu())
-    centres = gather(xyz, chosen)
-    theirs = interpolate(centres.cuda(), centres.cuda(), xyz.cuda(), apart)
-    torch.testing.assert_close(interpolate(centres, centres, xyz, distances), theirs.cpu(), atol=1e-4, rtol=1e-4)
+def test_the_gpu_interpolates_as_the_cpu():
+    xyz = clouds(2048, distinct=1500)
+    near = neighbours(xyz, 512, torch.tensor([5, 6, 7]), [])
+    centres = gather(xyz, near.chosen)
+    theirs = interpolate(centres.cuda(), centres.cuda(), xyz.cuda(), near.nearest.cuda())
+    torch.testing.assert_close(interpolate(centres, centres, xyz, near.nearest), theirs.cpu(), atol=1e-4, rtol=1e-4)

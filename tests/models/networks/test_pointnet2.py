@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 from parts_networks import card, lively
 from torch import nn
 from torch.nn import functional
@@ -14,7 +17,7 @@ from torch.nn import functional
 from segcertify import InputError, models
 from segcertify.models import PointNet2, load_pointnet2, load_trained, save_model
 from segcertify.models.families import build, describe
-from segcertify.models.networks.grouping import ball, farthest, gather, interpolate
+from segcertify.models.networks.grouping import Ball, ball, farthest, gather, interpolate
 from segcertify.models.networks.pointnet2 import Grouping, Layers, Scale, _starts, by_size, infer, largest, units
 
 KEYS = Path(__file__).parents[3] / "shared" / "specs" / "pointnet2_part_seg_msg.keys"
@@ -197,8 +200,8 @@ def test_the_last_column_may_hold_the_category(network):
 def test_neighbours_enter_by_their_offset():
     layers = lively(Layers(nn.Conv2d, 4 + 3, (8, 8)))
     xyz, features = cloud(60, 3), torch.rand(1, 60, 4)
-    chosen, distances = farthest(xyz, 10, torch.tensor([3]))
-    index, weights = ball(distances, 0.5, 12), units(layers.mlp_convs, layers.mlp_bns)
+    chosen = farthest(xyz, 10, torch.tensor([3]))
+    index, weights = ball(xyz, chosen, 0.5, 12), units(layers.mlp_convs, layers.mlp_bns)
     here = largest(xyz, features, gather(xyz, chosen), index, weights)
     moved = xyz + torch.tensor([1.0, -2.0, 0.5])
     torch.testing.assert_close(here, largest(moved, features, gather(moved, chosen), index, weights))
@@ -215,36 +218,53 @@ def test_the_order_of_points_does_not_matter_where_balls_have_room():
     torch.testing.assert_close(level.features, other.features)
     spread, back = (each.spread(each.features, points) for each, points in ((level, xyz), (other, xyz[:, order])))
     torch.testing.assert_close(spread[:, order], back)
-    torch.testing.assert_close(spread, interpolate(level.features, level.xyz, xyz, level.distances))
+    torch.testing.assert_close(spread, interpolate(level.features, level.xyz, xyz, level.nearest))
 
 
+@pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("rows", [1, 100, 10**6])
-def test_neighbours_pass_in_portions(monkeypatch, rows):
+def test_neighbours_pass_in_portions(monkeypatch, rows, gradients):
     layers = lively(Layers(nn.Conv2d, 4 + 3, (8, 8)))
     xyz, features = torch.rand(2, 60, 3), torch.rand(2, 60, 4)
-    chosen, distances = farthest(xyz, 10, torch.tensor([3, 4]))
-    arguments = gather(xyz, chosen), ball(distances, 0.5, 12), units(layers.mlp_convs, layers.mlp_bns)
+    chosen = farthest(xyz, 10, torch.tensor([3, 4]))
+    arguments = gather(xyz, chosen), ball(xyz, chosen, 0.5, 12), units(layers.mlp_convs, layers.mlp_bns)
     whole = largest(xyz, features, *arguments)
-    monkeypatch.setattr("segcertify.models.networks.pointnet2.CPU_ROWS", rows)
-    torch.testing.assert_close(largest(xyz, features, *arguments), whole)
+    for name in ("CPU_ROWS", "ROWS"):
+        monkeypatch.setattr(f"segcertify.models.networks.pointnet2.{name}", rows)
+    with torch.set_grad_enabled(gradients):
+        torch.testing.assert_close(largest(xyz, features, *arguments), whole)
 
 
 def test_places_without_a_point_are_left_out():
     """Balls with few points go together, so that little is computed of the places that their first point fills."""
-    rows = torch.tensor([[4, 5, 6, 7], [9, 9, 9, 9], [2, 3, 4, 2], [8, 8, 8, 8], [1, 2, 3, 1]])
-    assert [(some.tolist(), room) for some, room in by_size(rows, 2)] == [([1, 3], 1), ([2, 4], 3), ([0], 4)]
-    assert [(some.tolist(), room) for some, room in by_size(rows[:4], 2)] == [([1, 3], 1), ([2, 0], 4)]
-    assert [(len(some), room) for some, room in by_size(rows, 9)] == [(5, 4)]
+    found = [(some.tolist(), room) for some, room in by_size(torch.tensor([4, 1, 3, 1, 3]), 6)]
+    assert found == [([1, 3], 1), ([2, 4], 3), ([0], 4)]
+    assert [(len(some), room) for some, room in by_size(torch.tensor([4, 1, 3, 1, 3]), 20)] == [(5, 4)]
     layers = lively(Layers(nn.Conv2d, 4 + 3, (8, 8)))
     xyz, features = cloud(60, 3, batch=2), torch.rand(2, 60, 4)
-    chosen, distances = farthest(xyz, 10, torch.tensor([3, 4]))
-    index, answers = ball(distances, 0.5, 12), []
-    for balls in (index[:, :, :1].expand(-1, -1, 12), index):  # one point each, and several
-        found = largest(xyz, features, gather(xyz, chosen), balls, units(layers.mlp_convs, layers.mlp_bns))
-        x = torch.cat([gather(features, balls), gather(xyz, balls) - gather(xyz, chosen).unsqueeze(2)], -1)
-        torch.testing.assert_close(found, layers(x).amax(2))
-        answers.append(found)
-    assert not torch.allclose(*answers)
+    chosen = farthest(xyz, 10, torch.tensor([3, 4]))
+    full, answers = ball(xyz, chosen, 0.5, 12), []
+    single = Ball(full.points[:, :, :1].expand(-1, -1, 12), torch.ones(2, 10, dtype=torch.int64))
+    for balls in (single, full):  # one point each, and several
+        x = torch.cat(
+            [gather(features, balls.points), gather(xyz, balls.points) - gather(xyz, chosen).unsqueeze(2)], -1
+        )
+        for gradients in (False, True):
+            with torch.set_grad_enabled(gradients):
+                found = largest(xyz, features, gather(xyz, chosen), balls, units(layers.mlp_convs, layers.mlp_bns))
+            torch.testing.assert_close(found, layers(x).amax(2))
+            answers.append(found)
+    assert not torch.allclose(answers[0], answers[-1])
+
+
+@hypothesis_settings(deadline=None)
+@given(st.lists(st.integers(1, 128), min_size=1, max_size=60), st.integers(1, 300))
+def test_portions_hold_every_ball_once(sizes, once):
+    portions = by_size(torch.tensor(sizes), once)
+    assert sorted(ball for some, _ in portions for ball in some.tolist()) == list(range(len(sizes)))
+    for some, room in portions:
+        assert room == max(sizes[ball] for ball in some.tolist())
+        assert len(some) * room <= once or len(some) == 1
 
 
 def test_the_parameters_are_read_from_the_keys():
