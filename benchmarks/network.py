@@ -24,6 +24,8 @@ from torch import nn
 
 from segcertify.models import HRNet
 from segcertify.models.folding import folded
+from segcertify.models.networks.fused_hrnet import FusedHRNet
+from segcertify.models.networks.fused_sum import plain_sum, summed
 from segcertify.models.networks.hrnet import W48, Architecture
 
 FRAME = 1024, 2048
@@ -95,77 +97,6 @@ def captured(model: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> 
     return replay
 
 
-class Fused(nn.Module):
-    """A folded HRNet whose convolutions add the bias, the shortcut and the ReLU before they write (cuDNN's own)."""
-
-    def __init__(self, net: HRNet, *, compiled: bool) -> None:
-        super().__init__()
-        self.net, self.sum = net, torch.compile(summed, dynamic=False) if compiled else summed
-
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
-        """Logits, as those of the network."""
-        net = self.net
-        x = conv_relu(net.conv2, conv_relu(net.conv1, net.normalise(batch)))
-        for block in net.layer1:
-            shortcut = x if isinstance(block.downsample, nn.Identity) else block.downsample[0](x)
-            x = conv_add_relu(block.conv3, conv_relu(block.conv2, conv_relu(block.conv1, x)), shortcut)
-        branches = [x]
-        for i in (1, 2, 3):
-            transition, final = list(getattr(net, f"transition{i}")), len(branches) - 1
-            branches = [sequence(step, branches[min(j, final)]) for j, step in enumerate(transition)]
-            for module in getattr(net, f"stage{i + 1}"):
-                branches = self.module(module, branches)
-        height, width = branches[0].shape[2:]
-        up = [b if k == 0 else nn.functional.interpolate(b, size=(height, width), mode="bilinear", align_corners=False)
-              for k, b in enumerate(branches)]  # fmt: skip
-        unit = net.last_layer
-        return unit[3](conv_relu(unit[0], torch.cat(up, 1)))
-
-    def module(self, module: Any, xs: list[torch.Tensor]) -> list[torch.Tensor]:
-        """One `ParallelModule`."""
-        xs = list(xs)
-        for j, branch in enumerate(module.branches):
-            for block in branch:
-                xs[j] = conv_add_relu(block.conv2, conv_relu(block.conv1, xs[j]), xs[j])
-        return [
-            self.sum([sequence(layer, x) for layer, x in zip(layers, xs, strict=True)], j)
-            for j, layers in enumerate(module.fuse_layers)
-        ]
-
-
-def conv_relu(conv: Any, x: torch.Tensor) -> torch.Tensor:
-    """A convolution with its bias and a ReLU, in one kernel."""
-    return torch.cudnn_convolution_relu(x, conv.weight, conv.bias, conv.stride, conv.padding, conv.dilation, 1)
-
-
-def conv_add_relu(conv: Any, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-    """A convolution with its bias, a shortcut and a ReLU, in one kernel."""
-    return torch.cudnn_convolution_add_relu(
-        x, conv.weight, z, 1.0, conv.bias, conv.stride, conv.padding, conv.dilation, 1
-    )
-
-
-def sequence(steps: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """A sequence of convolutions and ReLUs, pairs of them fused."""
-    flat = [each for each in steps.modules() if isinstance(each, nn.Conv2d | nn.ReLU)]
-    for i, each in enumerate(flat):
-        if isinstance(each, nn.Conv2d):
-            x = conv_relu(each, x) if isinstance(flat[i + 1 :] and flat[i + 1], nn.ReLU) else each(x)
-    return x
-
-
-def summed(terms: list[torch.Tensor], target: int) -> torch.Tensor:
-    """The sum of the terms at the resolution of one of them, and a ReLU."""
-    size, total = terms[target].shape[2:], terms[target]
-    for i, term in enumerate(terms):
-        if i != target:
-            total = total + (
-                term if term.shape[2:] == size
-                else nn.functional.interpolate(term, size=size, mode="bilinear", align_corners=False)
-            )  # fmt: skip
-    return total.relu()
-
-
 def ways(model: nn.Module, fold: nn.Module, x: torch.Tensor, chosen: list[str]) -> dict[str, Any]:
     """Each way's time for the batch, how far its logits are from those in single precision, and what preparing took."""
     device, want, found = x.device.type, model(x[:2]).float(), {}
@@ -181,6 +112,9 @@ def ways(model: nn.Module, fold: nn.Module, x: torch.Tensor, chosen: list[str]) 
     def low(net: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
         return lambda batch: net(batch.to(half, memory_format=CHANNELS_LAST))
 
+    def fused(*, pad: bool) -> nn.Module:
+        return FusedHRNet(fold, pad=pad).to(half, memory_format=CHANNELS_LAST)
+
     makers: dict[str, Callable[[], Callable[[torch.Tensor], torch.Tensor]]] = {
         "fp32": lambda: model,
         "fp32 folded": lambda: cast(fold).to(memory_format=torch.contiguous_format),
@@ -190,13 +124,9 @@ def ways(model: nn.Module, fold: nn.Module, x: torch.Tensor, chosen: list[str]) 
         "bf16 folded channels-last autocast": lambda: autocast(cast(fold).to(memory_format=CHANNELS_LAST)),
         "bf16 folded channels-last": lambda: low(cast(fold).to(half, memory_format=CHANNELS_LAST)),
         "bf16 folded channels-last graph": lambda: captured(low(cast(fold).to(half, memory_format=CHANNELS_LAST)), x),
-        "bf16 fused": lambda: low(Fused(cast(fold).to(half, memory_format=CHANNELS_LAST), compiled=False)),
-        "bf16 fused graph": lambda: captured(
-            low(Fused(cast(fold).to(half, memory_format=CHANNELS_LAST), compiled=False)), x
-        ),
-        "bf16 fused compiled-sums graph": lambda: captured(
-            low(Fused(cast(fold).to(half, memory_format=CHANNELS_LAST), compiled=True)), x
-        ),
+        "bf16 fused": lambda: fused(pad=False),
+        "bf16 fused padded": lambda: fused(pad=True),
+        "bf16 fused padded graph": lambda: captured(fused(pad=True), x),
         "bf16 compiled": lambda: torch.compile(low(cast(fold).to(half, memory_format=CHANNELS_LAST)), dynamic=False),
         "bf16 compiled graph": lambda: captured(
             torch.compile(low(cast(fold).to(half, memory_format=CHANNELS_LAST)), dynamic=False), x
@@ -251,6 +181,13 @@ def layers(shapes: Counter[tuple[int, ...]], batch: int, device: str, peak: dict
                 forms["fused add bias relu"] = lambda: torch.cudnn_convolution_add_relu(
                     x, w, plain, 1.0, bias, *settings, 1
                 )
+                for narrow in (4, 8):
+                    if inputs == 3:
+                        image = torch.randn(batch, narrow, height, width, **options).to(memory_format=CHANNELS_LAST)
+                        stem = torch.randn(outputs, narrow, kernel, kernel, **options).to(memory_format=CHANNELS_LAST)
+                        row[f"padded to {narrow}"] = seconds(
+                            partial(torch.cudnn_convolution_relu, image, stem, bias, *settings, 1), device
+                        )
                 padded = -(-outputs // 64) * 64, -(-inputs // 64) * 64
                 if padded != (outputs, inputs) and inputs > 3:
                     wide = torch.randn(padded[0], padded[1], kernel, kernel, **options).to(memory_format=CHANNELS_LAST)
@@ -271,12 +208,78 @@ def layers(shapes: Counter[tuple[int, ...]], batch: int, device: str, peak: dict
     return rows
 
 
+def kernels(run: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> dict[str, float]:
+    """The milliseconds that one call spends in each kernel of the GPU, the longest first."""
+    from torch.profiler import ProfilerActivity, profile
+
+    run(x)
+    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiled:
+        run(x)
+        torch.cuda.synchronize()
+    events = [(each.key[:90], each.self_device_time_total / 1e3, each.count) for each in profiled.key_averages()
+              if each.device_type.name == "CUDA"]  # fmt: skip
+    return {f"{name} x{count}": took for name, took, count in sorted(events, key=lambda each: -each[1])[:14]}
+
+
+def require_sums(device: str) -> float:
+    """The largest difference between the kernel of sums and its twin, in single precision."""
+    sizes, largest = [(16, 31), (16, 31), (8, 16), (4, 8)], 0.0
+    for channels in (1, 24, 64, 384):
+        for count in (1, 2, 3, 4):
+            terms = [torch.randn(3, channels, *size, device=device) for size in sizes[:count]]
+            terms = [term.to(memory_format=CHANNELS_LAST) for term in terms]
+            plain = plain_sum(terms, torch.empty_like(terms[0]))
+            largest = max(largest, float((summed(terms) - plain).abs().max()))
+    return largest
+
+
+def measured(scale: float, batch: int, arguments: argparse.Namespace, model: nn.Module, fold: nn.Module) -> Any:
+    """All that was asked for at one scale."""
+    device = arguments.device
+    height, width = (round(side * scale) for side in FRAME)
+    x = torch.rand(batch, 3, height, width, device=device)
+    peak = peaks(device)
+    shapes, flop = convolutions(model, x)
+    numbers: dict[str, Any] = {"scale": scale, "batch": batch, "peak": peak, "tflop_each": flop / 1e12}
+    print({name: f"{value:.4g}" if isinstance(value, float) else value for name, value in numbers.items()}, flush=True)
+
+    def rates(row: dict[str, Any], size: int) -> str:
+        row["images_per_second"] = size / row["seconds"]
+        row["tflops"] = flop * size / row["seconds"] / 1e12
+        row["share_of_peak"] = row["tflops"] / peak["tflops"]
+        each = f"{row['images_per_second']:9.1f}/s {row['tflops']:7.1f} TFLOP/s"
+        return f"{row['seconds']:.4f} s {each} {100 * row['share_of_peak']:5.1f} %"
+
+    if "ways" in arguments.parts:
+        numbers["ways"] = ways(model, fold, x, arguments.ways)
+        for name, row in numbers["ways"].items():
+            if "seconds" in row:
+                print(f"{name:36}", rates(row, batch), flush=True)
+    best = FusedHRNet(fold, pad=device == "cuda").to(torch.bfloat16, memory_format=CHANNELS_LAST)
+    if "batches" in arguments.parts:
+        numbers["batches"] = {}
+        for size in sorted({max(1, batch // 2**power) for power in range(5)}):
+            row = {"seconds": seconds(partial(best, x[:size]), device, repeats=3)}
+            print("fused padded, batch", size, rates(row, size), flush=True)
+            numbers["batches"][size] = row
+    if "kernels" in arguments.parts:
+        numbers["kernels_ms"] = kernels(best, x)
+        for name, took in numbers["kernels_ms"].items():
+            print(f"{took:8.3f} ms {name}", flush=True)
+    if "layers" in arguments.parts:
+        numbers["layers"] = layers(shapes, batch, device, peak)
+        for name in ("bound", "conv", "conv+bias", "fused bias relu", "fused add bias relu"):
+            total = sum(row["count"] * row[name] for row in numbers["layers"] if isinstance(row.get(name), float))
+            print(f"all convolutions, {name}: {total:.4f} s", flush=True)
+    return numbers
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=0.25)
-    parser.add_argument("--batch", type=int, default=110)
-    parser.add_argument("--parts", default="ways,layers")
+    parser.add_argument("--scale", type=float, nargs="+", default=[0.25])
+    parser.add_argument("--batch", type=int, nargs="+", default=[110], help="one for each scale")
+    parser.add_argument("--parts", default="ways,layers", help="of ways, layers, batches and kernels")
     parser.add_argument("--ways", nargs="*", default=[], help="names of ways; all by default")
     parser.add_argument("--benchmark", action="store_true", help="let cuDNN choose by trying")
     parser.add_argument("--tiny", action="store_true", help="a tiny network, to try the script")
@@ -293,37 +296,18 @@ def main() -> None:
         if isinstance(module, nn.BatchNorm2d):
             module.running_mean.normal_(0, 0.1), module.running_var.uniform_(0.5, 2)
             nn.init.uniform_(module.weight, 0.5, 1.5), nn.init.normal_(module.bias, 0, 0.1)
-    height, width = (round(side * arguments.scale) for side in FRAME)
     with torch.no_grad():
         fold, count = folded(model, torch.rand(1, 3, 64, 64))
         model, fold = model.to(device), fold.to(device)
-        x = torch.rand(arguments.batch, 3, height, width, device=device)
-        peak = peaks(device)
-        shapes, flop = convolutions(model, x)
         numbers: dict[str, Any] = {
             "device": torch.cuda.get_device_name() if device == "cuda" else "cpu", "torch": torch.__version__,
-            "scale": arguments.scale, "batch": arguments.batch, "folded": count, "peak": peak,
-            "tflop_each": flop / 1e12, "benchmark": arguments.benchmark,
+            "benchmark": arguments.benchmark, "folded": count, "sums_differ_by": require_sums(device), "scales": [],
         }  # fmt: skip
-        print(
-            {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in numbers.items()}, flush=True
-        )
-        if "ways" in arguments.parts:
-            numbers["ways"] = ways(model, fold, x, arguments.ways)
-            for name, row in numbers["ways"].items():
-                if "seconds" in row:
-                    row["images_per_second"] = arguments.batch / row["seconds"]
-                    row["tflops"] = flop * arguments.batch / row["seconds"] / 1e12
-                    row["share_of_peak"] = row["tflops"] / peak["tflops"]
-                    print(f"{name:40} {row['images_per_second']:9.1f}/s {row['tflops']:7.1f} TFLOP/s "
-                          f"{100 * row['share_of_peak']:5.1f} %", flush=True)  # fmt: skip
-        if "layers" in arguments.parts:
-            numbers["layers"] = layers(shapes, arguments.batch, device, peak)
-            for name in ("bound", "conv", "conv+bias", "fused bias relu", "fused add bias relu"):
-                total = sum(row["count"] * row[name] for row in numbers["layers"] if isinstance(row.get(name), float))
-                print(f"all convolutions, {name}: {total:.4f} s", flush=True)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(numbers, indent=2) + "\n")
+        print(numbers, flush=True)
+        for scale, batch in zip(arguments.scale, arguments.batch, strict=True):
+            numbers["scales"].append(measured(scale, batch, arguments, model, fold))
+            if arguments.json:
+                arguments.json.write_text(json.dumps(numbers, indent=2) + "\n")
 
 
 if __name__ == "__main__":
