@@ -24,7 +24,7 @@ from torch import nn
 
 from segcertify.models import HRNet
 from segcertify.models.folding import folded
-from segcertify.models.networks.fused_hrnet import FusedHRNet
+from segcertify.models.networks.fused_hrnet import FusedHRNet, fast_width
 from segcertify.models.networks.fused_sum import plain_sum, summed
 from segcertify.models.networks.hrnet import W48, Architecture
 
@@ -160,52 +160,52 @@ def ways(model: nn.Module, fold: nn.Module, x: torch.Tensor, chosen: list[str]) 
 def layers(shapes: Counter[tuple[int, ...]], batch: int, device: str, peak: dict[str, float]) -> list[dict[str, Any]]:
     """Each distinct convolution alone in bf16, channels-last: its time in each form, and its bound."""
     rows = []
-    for (inputs, outputs, kernel, stride, height, width), count in sorted(shapes.items(), key=str):
-        row: dict[str, Any] = {"shape": [inputs, outputs, kernel, stride, height, width], "count": count}
-        options: dict[str, Any] = {"device": device, "dtype": torch.bfloat16}
+    for shape, count in sorted(shapes.items(), key=str):
+        row: dict[str, Any] = {"shape": [*shape], "count": count}
         try:
-            x = torch.randn(batch, inputs, height, width, **options).to(memory_format=CHANNELS_LAST)
-            w = torch.randn(outputs, inputs, kernel, kernel, **options).to(memory_format=CHANNELS_LAST)
-            bias = torch.randn(outputs, **options)
-            settings = [stride] * 2, [kernel // 2] * 2, [1, 1]
-            plain = torch.conv2d(x, w, None, *settings)
-            row["flop"] = 2 * plain.numel() * inputs * kernel**2
-            row["bytes"] = 2 * (x.numel() + plain.numel() + w.numel())
-            row["bound"] = max(row["flop"] / peak["tflops"], row["bytes"] / peak["tbytes"]) / 1e12
-            forms: dict[str, Callable[[], Any]] = {
-                "conv": lambda: torch.conv2d(x, w, None, *settings),
-                "conv+bias": lambda: torch.conv2d(x, w, bias, *settings),
-            }
-            if device == "cuda":
-                forms["fused bias relu"] = lambda: torch.cudnn_convolution_relu(x, w, bias, *settings, 1)
-                forms["fused add bias relu"] = lambda: torch.cudnn_convolution_add_relu(
-                    x, w, plain, 1.0, bias, *settings, 1
-                )
-                for narrow in (4, 8):
-                    if inputs == 3:
-                        image = torch.randn(batch, narrow, height, width, **options).to(memory_format=CHANNELS_LAST)
-                        stem = torch.randn(outputs, narrow, kernel, kernel, **options).to(memory_format=CHANNELS_LAST)
-                        row[f"padded to {narrow}"] = seconds(
-                            partial(torch.cudnn_convolution_relu, image, stem, bias, *settings, 1), device
-                        )
-                padded = -(-outputs // 64) * 64, -(-inputs // 64) * 64
-                if padded != (outputs, inputs) and inputs > 3:
-                    wide = torch.randn(padded[0], padded[1], kernel, kernel, **options).to(memory_format=CHANNELS_LAST)
-                    much = torch.randn(batch, padded[1], height, width, **options).to(memory_format=CHANNELS_LAST)
-                    forms["padded to 64"] = lambda: torch.conv2d(much, wide, None, *settings)
-            for name, work in forms.items():
-                try:
-                    row[name] = seconds(work, device, repeats=3)
-                except Exception as error:
-                    row[name] = f"{type(error).__name__}: {error}"[:100]
+            row |= bound_and_times(shape, batch, device, peak)
         except Exception as error:
             row["failed"] = f"{type(error).__name__}: {error}"[:200]
         times = [f"{name} {1e3 * value:.3f}" for name, value in row.items() if isinstance(value, float)]
-        print(
-            count, row["shape"], *(each for each in times if not each.startswith(("flop", "bytes"))), "ms", flush=True
-        )
+        print(count, row["shape"], *times, "ms", flush=True)
         rows.append(row)
     return rows
+
+
+def bound_and_times(shape: tuple[int, ...], batch: int, device: str, peak: dict[str, float]) -> dict[str, Any]:
+    """One convolution's work and bytes, the seconds that these take at least, and those that its forms take."""
+    inputs, outputs, kernel, stride, height, width = shape
+    options: dict[str, Any] = {"device": device, "dtype": torch.bfloat16}
+
+    def given(channels: int) -> torch.Tensor:
+        return torch.randn(batch, channels, height, width, **options).to(memory_format=CHANNELS_LAST)
+
+    def weights(many: int, channels: int) -> torch.Tensor:
+        return torch.randn(many, channels, kernel, kernel, **options).to(memory_format=CHANNELS_LAST)
+
+    x, w, bias = given(inputs), weights(outputs, inputs), torch.randn(outputs, **options)
+    settings: list[Any] = [[stride] * 2, [kernel // 2] * 2, [1, 1]]
+    plain = torch.conv2d(x, w, None, *settings)
+    flop, size = 2 * plain.numel() * inputs * kernel**2, 2 * (x.numel() + plain.numel() + w.numel())
+    bound = max(flop / peak["tflops"], size / peak["tbytes"]) / 1e12
+    row: dict[str, Any] = {"flop": flop, "bytes": size, "bound": bound}
+    forms: dict[str, Callable[[], Any]] = {
+        "conv": partial(torch.conv2d, x, w, None, *settings), "conv+bias": partial(torch.conv2d, x, w, bias, *settings),
+    }  # fmt: skip
+    if device == "cuda":
+        fused, added = torch.cudnn_convolution_relu, torch.cudnn_convolution_add_relu
+        forms["fused bias relu"] = partial(fused, x, w, bias, *settings, 1)
+        forms["fused add bias relu"] = partial(added, x, w, plain, 1.0, bias, *settings, 1)
+        padded = fast_width(inputs), fast_width(outputs)
+        if padded != (inputs, outputs):
+            wide = given(padded[0]), weights(padded[1], padded[0]), torch.randn(padded[1], **options)
+            forms["fused padded"] = partial(fused, *wide, *settings, 1)
+    for name, work in forms.items():
+        try:
+            row[name] = seconds(work, device, repeats=3)
+        except Exception as error:
+            row[name] = f"{type(error).__name__}: {error}"[:100]
+    return row
 
 
 def kernels(run: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> dict[str, float]:
@@ -228,8 +228,8 @@ def require_sums(device: str) -> float:
         for count in (1, 2, 3, 4):
             terms = [torch.randn(3, channels, *size, device=device) for size in sizes[:count]]
             terms = [term.to(memory_format=CHANNELS_LAST) for term in terms]
-            plain = plain_sum(terms, torch.empty_like(terms[0]))
-            largest = max(largest, float((summed(terms) - plain).abs().max()))
+            bias = torch.randn(channels, device=device)
+            largest = max(largest, float((summed(terms, bias=bias) - plain_sum(terms, bias)).abs().max()))
     return largest
 
 

@@ -49,11 +49,9 @@ def folded(model: nn.Module, example: Tensor) -> tuple[nn.Module, int]:
     plain = copy.deepcopy(model)
     try:
         exact = copy.deepcopy(model).double()
-        wide = example.double()
-        found = pairs(exact, wide)
-        before = _output(exact, wide)
+        found, before = recorded(exact, example.double())
         fold(exact, found)
-        after = _output(exact, wide)
+        after = _output(exact, example.double())
     except Exception:  # a model that takes other inputs, or no doubles: it stays as it is
         return plain, 0
     if not found or not _close(before, after):
@@ -62,33 +60,26 @@ def folded(model: nn.Module, example: Tensor) -> tuple[nn.Module, int]:
     return plain, len(found)
 
 
-def pairs(model: nn.Module, example: Tensor) -> list[Pair]:
-    """Which batch norms can be folded, from one run of the model on an example."""
-    paths = _only_paths(model)
-    with torch.no_grad(), _Recorder(model) as record:
+def recorded(model: nn.Module, example: Tensor) -> tuple[list[Pair], Any]:
+    """Which batch norms can be folded, from one run of the model on an example, and its output."""
+    with _Recorder(model) as record:
         output = _output(model, example)
-    used = record.uses
     for tensor in _tensors(output):
-        used.setdefault(id(tensor), []).append(None)
+        record.uses.setdefault(id(tensor), []).append(None)
     after: dict[nn.Module, set[nn.Module | None]] = {}
-    for module, tensor in record.convolved:
-        after.setdefault(module, set()).update(
-            used.get(id(tensor), [None]) if len(used.get(id(tensor), ())) == 1 else [None]
-        )
+    for convolution, tensor in record.convolved:
+        users = record.uses.get(id(tensor), [])
+        after.setdefault(convolution, set()).add(users[0] if len(users) == 1 else None)
     before: dict[nn.Module, set[nn.Module | None]] = {}
-    for module, tensor in record.normalised:
-        before.setdefault(module, set()).add(record.makers.get(id(tensor)))
-    found = []
+    for norm, tensor in record.normalised:
+        before.setdefault(norm, set()).add(record.makers.get(id(tensor)))
+    paths, found = _only_paths(model), list[Pair]()
     for convolution, norms in after.items():
         norm = next(iter(norms))
-        if (
-            len(norms) == 1
-            and norm is not None
-            and before[norm] == {convolution}
-            and {convolution, norm} <= paths.keys()
-        ):
+        alone = len(norms) == 1 and norm is not None and before[norm] == {convolution}
+        if alone and convolution in paths and norm in paths:
             found.append(Pair(paths[convolution], paths[norm]))
-    return found
+    return found, output
 
 
 def fold(model: nn.Module, found: Sequence[Pair]) -> None:

@@ -105,9 +105,11 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
         return model.eval()
     adapted = adapt(model, **({} if inside else statistics)).eval()
     segmenter = adapted if scale is None else MultiScale(adapted, **asdict(scale)).eval()
-    if denoiser is None:
-        return segmenter
-    return Denoised(segmenter, load_denoiser(denoiser), SIGMA if denoiser_sigma is None else denoiser_sigma)
+    if denoiser is not None:
+        sigma = SIGMA if denoiser_sigma is None else denoiser_sigma
+        segmenter = Denoised(segmenter, load_denoiser(denoiser), sigma)
+    segmenter.fast = True
+    return segmenter
 
 
 def _scheme(spec: Spec) -> Scheme:

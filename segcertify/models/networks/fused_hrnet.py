@@ -51,6 +51,7 @@ class FusedHRNet(nn.Module):
         self.transitions = nn.ModuleList(net.get_submodule(f"transition{i}") for i in (1, 2, 3))
         self.stages = nn.ModuleList(net.get_submodule(f"stage{i}") for i in (2, 3, 4))
         self.last, self.head = net.last_layer[0], net.last_layer[3]
+        _gather_biases(self)
         self.eval()
 
     def forward(self, batch: Tensor) -> Tensor:
@@ -93,14 +94,15 @@ class FusedHRNet(nn.Module):
 def _module(module: Any, xs: Sequence[Tensor]) -> list[Tensor]:
     """A `ParallelModule` of the HRNet."""
     outputs = []
-    for branch, x in zip(module.branches, xs, strict=True):
+    for branch, given in zip(module.branches, xs, strict=True):
+        x = given
         for block in branch:
             x = _add_relu(block.conv2, _relu(block.conv1, x), x)
         outputs.append(x)
     fused = []
     for target, layers in enumerate(module.fuse_layers):
         terms = [_steps(layer, x) for layer, x in zip(layers, outputs, strict=True)]
-        fused.append(summed([terms[target], *terms[:target], *terms[target + 1 :]]))
+        fused.append(summed([terms[target], *terms[:target], *terms[target + 1 :]], bias=layers.bias))
     return fused
 
 
@@ -133,12 +135,25 @@ def _add_relu(conv: Any, x: Tensor, shortcut: Tensor) -> Tensor:
 
 def _in_one(x: Tensor, conv: Any) -> bool:
     """Whether cuDNN takes the convolution with what follows it: it knows no gradients, and mixes no precisions."""
-    plain = not torch.is_grad_enabled() or not x.requires_grad
-    return plain and x.is_cuda and x.dtype == conv.weight.dtype and torch.backends.cudnn.is_available()
+    wanted = torch.is_grad_enabled() and (x.requires_grad or conv.weight.requires_grad)
+    return not wanted and x.is_cuda and x.dtype == conv.weight.dtype and torch.backends.cudnn.is_available()
+
+
+def _gather_biases(net: FusedHRNet) -> None:
+    """Add up the biases of terms of a sum: a constant stays itself through a resize, and cuDNN adds one slowly."""
+    for block in net.layer1:
+        if not isinstance(block.downsample, nn.Identity):
+            block.conv3.bias.data += block.downsample[0].bias.data  # type: ignore[index, union-attr]
+            block.downsample[0].bias = None  # type: ignore[index]
+    for layers in (layers for stage in net.stages for module in stage for layers in module.fuse_layers):  # type: ignore[union-attr, attr-defined]
+        last = [convs[-1] for layer in layers if (convs := _convolutions(layer))]
+        layers.register_buffer("bias", torch.stack([conv.bias.detach() for conv in last]).sum(0))
+        for conv in last:
+            conv.bias = None
 
 
 def _pad(net: HRNet, widths: Sequence[int]) -> None:
-    """Give all layers of the network channels of zeros: weights of zeros from them and to them, so that they stay so."""
+    """Give all layers of the network channels of zeros: weights from them and to them are zeros."""
     image = [(3, fast_width(3))]
     wide = [(width, fast_width(width)) for width in widths]
     _widen(net.conv1, image)

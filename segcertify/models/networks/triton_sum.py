@@ -13,8 +13,8 @@ ELEMENTS = 2048
 """How many elements of the result a program of the kernel computes, at least one pixel."""
 
 
-def launch(terms: Sequence[Tensor], out: Tensor, *, active: bool, first: int) -> None:
-    """Run the kernel: terms at the result's size first."""
+def launch(terms: Sequence[Tensor], out: Tensor, *, bias: Tensor | None = None, first: int = 0) -> None:
+    """Write the sum of the terms to the channels of ``out`` from ``first`` on; with a bias, add it, and a ReLU."""
     size = out.shape[2:]
     terms = [term.contiguous(memory_format=torch.channels_last) for term in terms]
     terms = sorted(terms, key=lambda term: term.shape[2:] != size)
@@ -23,8 +23,9 @@ def launch(terms: Sequence[Tensor], out: Tensor, *, active: bool, first: int) ->
     rows = max(1, ELEMENTS // padded)
     sides = [side for term in (*terms, *[terms[0]] * (MOST - len(terms))) for side in term.shape[2:]]
     add[(triton.cdiv(pixels, rows),)](
-        out, *terms, *[terms[0]] * (MOST - len(terms)), pixels, *size, *sides, out.shape[1], first, channels,
-        COLUMNS=padded, ROWS=rows, SAME=sum(term.shape[2:] == size for term in terms), TERMS=len(terms), ACTIVE=active,
+        out, *terms, *[terms[0]] * (MOST - len(terms)), out if bias is None else bias, pixels, *size, *sides, out.shape[1], first,
+        channels,
+        COLUMNS=padded, ROWS=rows, SAME=sum(term.shape[2:] == size for term in terms), TERMS=len(terms), ACTIVE=bias is not None,
     )  # fmt: skip
 
 
@@ -46,7 +47,7 @@ def read(term, image, row, column, c, mask, height, width, H, W, C):  # type: ig
 
 
 @triton.jit
-def add(out, t0, t1, t2, t3, pixels, H, W, h0, w0, h1, w1, h2, w2, h3, w3, OUT, FIRST, C, COLUMNS: tl.constexpr,
+def add(out, t0, t1, t2, t3, bias, pixels, H, W, h0, w0, h1, w1, h2, w2, h3, w3, OUT, FIRST, C, COLUMNS: tl.constexpr,
         ROWS: tl.constexpr, SAME: tl.constexpr, TERMS: tl.constexpr, ACTIVE: tl.constexpr):  # type: ignore[no-untyped-def] # fmt: skip
     """Some pixels of the result, all channels."""
     pixel = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
@@ -75,5 +76,6 @@ def add(out, t0, t1, t2, t3, pixels, H, W, h0, w0, h1, w1, h2, w2, h3, w3, OUT, 
         else:
             total += read(t3, image, row, column, c, mask, h3, w3, H, W, C)
     if ACTIVE:
+        total += tl.load(bias + c, mask=c < C, other=0.0).to(tl.float32)[None, :]
         total = tl.maximum(total, 0.0)
     tl.store(out + pixel[:, None] * OUT + FIRST + c[None, :], total.to(out.dtype.element_ty), mask=mask)
