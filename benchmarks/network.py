@@ -22,11 +22,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from segcertify.models import HRNet
+from segcertify.models import HRNet, MultiScale, optimised
 from segcertify.models.folding import folded
 from segcertify.models.networks.fused_hrnet import FusedHRNet, fast_width
 from segcertify.models.networks.fused_sum import plain_sum, summed
-from segcertify.models.networks.hrnet import W48, Architecture
+from segcertify.models.networks.hrnet import W18_SMALL_V2, W48, Architecture
 
 FRAME = 1024, 2048
 CHANNELS_LAST = torch.channels_last
@@ -112,13 +112,14 @@ def ways(model: nn.Module, fold: nn.Module, x: torch.Tensor, chosen: list[str]) 
     def low(net: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
         return lambda batch: net(batch.to(half, memory_format=CHANNELS_LAST))
 
-    def fused(*, pad: bool) -> nn.Module:
-        return FusedHRNet(fold, pad=pad).to(half, memory_format=CHANNELS_LAST)
+    def fused(*, pad: bool, dtype: torch.dtype = half) -> nn.Module:
+        return FusedHRNet(fold, pad=pad).to(dtype, memory_format=CHANNELS_LAST)
 
     makers: dict[str, Callable[[], Callable[[torch.Tensor], torch.Tensor]]] = {
         "fp32": lambda: model,
         "fp32 folded": lambda: cast(fold).to(memory_format=torch.contiguous_format),
         "fp32 folded channels-last": lambda: cast(fold).to(memory_format=CHANNELS_LAST),
+        "fp32 fused padded": lambda: fused(pad=True, dtype=torch.float32),
         "bf16 autocast": lambda: autocast(model),
         "bf16 folded autocast": lambda: autocast(cast(fold).to(memory_format=torch.contiguous_format)),
         "bf16 folded channels-last autocast": lambda: autocast(cast(fold).to(memory_format=CHANNELS_LAST)),
@@ -233,6 +234,36 @@ def require_sums(device: str) -> float:
     return largest
 
 
+def require_equivalence(device: str) -> dict[str, Any]:
+    """`optimised` on this device: how far its logits are from the original's, and whether gradients pass through."""
+    found: dict[str, Any] = {}
+    x = torch.rand(2, 3, 96, 130, device=device)
+    for name, blocks in (("w18", W18_SMALL_V2), ("tiny", TINY)):
+        net = MultiScale(prepared(HRNet(blocks)), [0.75, 1.0], flip=True).eval().to(device)
+        want = net(x)
+        for precision in ("fp32", "bf16"):
+            fast = optimised(net, precision=precision)
+            error = float((fast(x) - want).abs().max() / want.std())
+            found[f"{name} {precision}"] = {"error": error, **fast.execution.how}
+        with torch.enable_grad():
+            grads = []
+            for model in (net, optimised(net)):
+                given = x.clone().requires_grad_()
+                model(given)[:, 0].sum().backward()
+                grads.append(given.grad)
+        found[f"{name} gradients"] = float((grads[0] - grads[1]).abs().max() / grads[0].std())
+    return found
+
+
+def prepared(model: HRNet) -> HRNet:
+    """The network with batch norms that do something."""
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.1), module.running_var.uniform_(0.5, 2)
+            nn.init.uniform_(module.weight, 0.5, 1.5), nn.init.normal_(module.bias, 0, 0.1)
+    return model
+
+
 def measured(scale: float, batch: int, arguments: argparse.Namespace, model: nn.Module, fold: nn.Module) -> Any:
     """All that was asked for at one scale."""
     device = arguments.device
@@ -291,11 +322,7 @@ def main() -> None:
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = arguments.benchmark
     device = arguments.device
-    model = HRNet(TINY if arguments.tiny else W48).eval()
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.running_mean.normal_(0, 0.1), module.running_var.uniform_(0.5, 2)
-            nn.init.uniform_(module.weight, 0.5, 1.5), nn.init.normal_(module.bias, 0, 0.1)
+    model = prepared(HRNet(TINY if arguments.tiny else W48).eval())
     with torch.no_grad():
         fold, count = folded(model, torch.rand(1, 3, 64, 64))
         model, fold = model.to(device), fold.to(device)
@@ -303,6 +330,10 @@ def main() -> None:
             "device": torch.cuda.get_device_name() if device == "cuda" else "cpu", "torch": torch.__version__,
             "benchmark": arguments.benchmark, "folded": count, "sums_differ_by": require_sums(device), "scales": [],
         }  # fmt: skip
+        try:
+            numbers["equivalence"] = require_equivalence(device)
+        except Exception as error:  # the times are still worth having
+            numbers["equivalence"] = f"{type(error).__name__}: {error}"[:500]
         print(numbers, flush=True)
         for scale, batch in zip(arguments.scale, arguments.batch, strict=True):
             numbers["scales"].append(measured(scale, batch, arguments, model, fold))

@@ -1,9 +1,10 @@
 """Optimised: a copy of a network that computes the same function faster, and says what was done to it.
 
-Where it is used: the sampler asks a model that `segcertify.models.load` gave for such a copy (`Wrapper.for_sampling`) and
-runs it for all draws. What `load` returns stays the network itself, with its weights, for training, attacks and files.
-Any other model is sampled as it is, unless its owner calls `optimised`. Votes and certificates then name the weights of
-the original and, under ``execution``, what ran: a run never goes on with another execution, and an audit takes either.
+Where it is used: the sampler asks a model that `segcertify.models.load` gave for such a copy (`Wrapper.for_sampling`)
+and runs it for all draws. What `load` returns stays the network itself, with its weights, for training, attacks and
+files. Any other model is sampled as it is, unless its owner calls `optimised`. Votes and certificates then name the
+weights of the original and, under ``execution``, what ran: a run never goes on with another execution, and an audit
+takes either.
 """
 
 from __future__ import annotations

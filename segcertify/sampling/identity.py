@@ -34,8 +34,8 @@ class Execution:
         """The original's identity, and what was done. Raises `InputError` if the copy has other weights by now."""
         if weights_digest(copy) != self.digest:
             raise InputError(
-                "the weights of an optimised model were changed, so that it is no copy of its original any more: change "
-                "the original, and optimise that again"
+                "the weights of an optimised model were changed, so that it is no copy of its original any more: "
+                "change the original, and optimise that again"
             )
         return {**self.original, EXECUTION: dict(self.how)}
 
@@ -95,7 +95,8 @@ def without_execution(described: Mapping[str, Any]) -> dict[str, Any]:
 def same_identity(model: object, stored: Mapping[str, Any] | str) -> bool:
     """Whether a model is the one that was described, run in whatever way.
 
-    An earlier version described it by a digest alone. That digest is of the weights where no module has settings. Where some have, an old description fits no model.
+    An earlier version described it by a digest alone. That is of the weights where no module has settings. Where some
+    have, an old description fits no model.
     """
     now = without_execution(identity(model))
     if isinstance(stored, str):

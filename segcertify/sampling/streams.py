@@ -28,7 +28,7 @@ class DrawStream:
 
     @property
     def threads(self) -> int:
-        """How many draws may be filled at once on the CPU: as many as torch has threads. NumPy fills without the GIL."""
+        """How many draws may be filled at once on the CPU: torch's threads. NumPy fills without Python's lock."""
         return torch.get_num_threads()
 
     @cached_property

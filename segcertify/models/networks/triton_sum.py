@@ -21,11 +21,12 @@ def launch(terms: Sequence[Tensor], out: Tensor, *, bias: Tensor | None = None, 
     batch, channels = out.shape[0], terms[0].shape[1]
     pixels, padded = batch * size[0] * size[1], triton.next_power_of_2(channels)
     rows = max(1, ELEMENTS // padded)
-    sides = [side for term in (*terms, *[terms[0]] * (MOST - len(terms))) for side in term.shape[2:]]
+    four = [*terms, *[terms[0]] * (MOST - len(terms))]
+    sides = [side for term in four for side in term.shape[2:]]
+    same = sum(term.shape[2:] == size for term in terms)
     add[(triton.cdiv(pixels, rows),)](
-        out, *terms, *[terms[0]] * (MOST - len(terms)), out if bias is None else bias, pixels, *size, *sides, out.shape[1], first,
-        channels,
-        COLUMNS=padded, ROWS=rows, SAME=sum(term.shape[2:] == size for term in terms), TERMS=len(terms), ACTIVE=bias is not None,
+        out, *four, out if bias is None else bias, pixels, *size, *sides, out.shape[1], first, channels,
+        COLUMNS=padded, ROWS=rows, SAME=same, TERMS=len(terms), ACTIVE=bias is not None,
     )  # fmt: skip
 
 
