@@ -33,6 +33,7 @@ COVERED_BY = {
     "models/card_markdown.py": "models/test_card.py",
     "models/formats/zip_files.py": "models/formats/test_weights.py",
     "models/formats/python_factory.py": "models/test_loading.py",
+    "models/networks/triton_sum.py": "models/networks/test_fused_sum.py",
     "models/wrappers/normalisation.py": "models/wrappers/test_adapters.py",
     "models/wrappers/precision.py": "models/wrappers/test_adapters.py",
     "noise/additive.py": "noise/test_noise.py",
