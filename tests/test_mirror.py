@@ -45,7 +45,6 @@ COVERED_BY = {
     "reproduce/comparison.py": "reproduce/test_paper_tables.py",
     "reproduce/toy_figures.py": "reproduce/test_toy.py",
     "reproduce/toy_simulation.py": "reproduce/test_toy.py",
-    "sampling/segmenter.py": "sampling/test_draws.py",
 }
 """The test file of each module that has none of its own name."""
 

@@ -11,7 +11,16 @@ import segcertify as sc
 from segcertify import InputError
 from segcertify.audit import audit_certificate
 from segcertify.models import (
-    Denoised, Ensemble, HRNet, Lite, MultiScale, View, adapt, compile_seconds, optimised, with_precision,
+    Denoised,
+    Ensemble,
+    HRNet,
+    Lite,
+    MultiScale,
+    View,
+    adapt,
+    compile_seconds,
+    optimised,
+    with_precision,
 )  # fmt: skip
 from segcertify.models.networks.hrnet import Architecture
 from segcertify.models.optimised import for_sampling
@@ -57,7 +66,6 @@ MODELS = {
 }
 
 
-
 @pytest.mark.parametrize("name", MODELS)
 def test_the_copy_is_the_same_function_up_to_rounding(name):
     model = MODELS[name]()
@@ -70,7 +78,8 @@ def test_the_copy_is_the_same_function_up_to_rounding(name):
     with torch.no_grad():
         a, b = model(batch), fast(batch)
     assert float((a - b).abs().max()) <= 1e-5 * float(a.max() - a.min())
-    assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())  # the caller's is unchanged
+    after = model.state_dict()  # the caller's model is unchanged
+    assert all(torch.equal(before[key], value) for key, value in after.items())
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -153,7 +162,7 @@ def test_a_resumed_run_does_not_mix_executions(tmp_path):
     with pytest.raises(StoppedError):
         smooth.votes(X, n=30, n0=5, checkpoint=tmp_path / "c", checkpoint_every=0, progress=False, watch=stop)
     assert (tmp_path / "c").exists()
-    with pytest.raises(InputError, match="written with another model: its model.execution"):
+    with pytest.raises(InputError, match=r"written with another model: its model\.execution"):
         sc.sample(optimised(model), X, noise=NOISE, batch_size=5, checkpoint=tmp_path / "c", **SETTINGS)
     whole = sc.sample(model, X, noise=NOISE, batch_size=5, checkpoint=tmp_path / "c", **SETTINGS)
     assert np.array_equal(whole.agree, sc.sample(model, X, noise=NOISE, batch_size=5, **SETTINGS).agree)
