@@ -305,6 +305,8 @@ def ready_model(
 
     import_from_here(spec)
     model = load(spec, trust_code=trust_code)
+    if compile and not hasattr(model, "for_sampling"):
+        raise InputError(f"{spec} is a model of clouds, whose network cannot be compiled: leave --compile out")
     if compile:
         model.compiled = True  # type: ignore[assignment]  # asked for by the sampler (models.optimised)
     return with_precision(model.to(device) if isinstance(model, nn.Module) else model, precision)

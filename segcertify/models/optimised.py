@@ -141,12 +141,13 @@ def _compile(network: nn.Module) -> None:
     run: Callable[..., Any] = torch.compile(plain, dynamic=False)
     network.compiling_seconds = 0.0  # type: ignore[assignment]
 
-    def forward(batch: Tensor, *arguments: Any, **given: Any) -> Any:
-        kind = *batch.shape, batch.dtype, batch.device
+    def forward(*arguments: Any, **given: Any) -> Any:
+        tensors = [each for each in (*arguments, *given.values()) if isinstance(each, Tensor)]
+        kind = tuple((*each.shape, each.dtype, each.device) for each in tensors)
         if kind in shapes:
-            return run(batch, *arguments, **given)
+            return run(*arguments, **given)
         start = time.perf_counter()
-        output = run(batch, *arguments, **given)
+        output = run(*arguments, **given)
         shapes.add(kind)
         network.compiling_seconds += time.perf_counter() - start  # type: ignore[operator, assignment]
         return output

@@ -41,9 +41,12 @@ def test_labels_are_torchs_arg_max(shape, size, layout, dtype, monkeypatch):
     assert to_labels(logits, batch).dtype == torch.int64
 
 
-@pytest.mark.parametrize("shape", [(3, 7), (2, 4, 2000), (2, 3, 5), (2, 3, 12, 13, 14)])
-def test_labels_of_vectors_clouds_and_volumes(shape):
-    batch = torch.rand(shape[0], 3, *shape[2:])
+@pytest.mark.parametrize(
+    ("shape", "x"),
+    [((3, 7), (6,)), ((2, 4, 2000), (2000, 3)), ((2, 3, 5), (5, 3)), ((2, 3, 12, 13, 14), (1, 12, 13, 14))],
+)
+def test_labels_of_vectors_clouds_and_volumes(shape, x):
+    batch = torch.rand(shape[0], *x)
     assert torch.equal(to_labels(ties(*shape), batch), ties(*shape).argmax(1))
 
 
