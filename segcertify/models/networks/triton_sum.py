@@ -1,5 +1,7 @@
 """The Triton kernel of `segcertify.models.networks.fused_sum`."""
 
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+
 from collections.abc import Sequence
 
 import torch
@@ -31,7 +33,7 @@ def launch(terms: Sequence[Tensor], out: Tensor, *, bias: Tensor | None = None, 
 
 
 @triton.jit
-def read(term, image, row, column, c, mask, height, width, H, W, C):  # type: ignore[no-untyped-def]
+def read(term, image, row, column, c, mask, height, width, H, W, C):
     """A term's features at pixels of the result, between the four nearest of its own (half-pixel centres)."""
     y = tl.maximum((row.to(tl.float32) + 0.5) * (height * 1.0 / (H * 1.0)) - 0.5, 0.0)
     x = tl.maximum((column.to(tl.float32) + 0.5) * (width * 1.0 / (W * 1.0)) - 0.5, 0.0)
@@ -49,7 +51,7 @@ def read(term, image, row, column, c, mask, height, width, H, W, C):  # type: ig
 
 @triton.jit
 def add(out, t0, t1, t2, t3, bias, pixels, H, W, h0, w0, h1, w1, h2, w2, h3, w3, OUT, FIRST, C, COLUMNS: tl.constexpr,
-        ROWS: tl.constexpr, SAME: tl.constexpr, TERMS: tl.constexpr, ACTIVE: tl.constexpr):  # type: ignore[no-untyped-def] # fmt: skip
+        ROWS: tl.constexpr, SAME: tl.constexpr, TERMS: tl.constexpr, ACTIVE: tl.constexpr):  # fmt: skip
     """Some pixels of the result, all channels."""
     pixel = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     c = tl.arange(0, COLUMNS)
