@@ -85,7 +85,8 @@ def recorded(model: nn.Module, example: Tensor) -> tuple[list[Pair], Any]:
 def fold(model: nn.Module, found: Sequence[Pair]) -> None:
     """Fold these pairs in the model itself: the batch norms become identities."""
     for pair in found:
-        convolution, norm = model.get_submodule(pair.convolution), model.get_submodule(pair.norm)
+        convolution: Any = model.get_submodule(pair.convolution)
+        norm = model.get_submodule(pair.norm)
         with torch.no_grad():
             weight, bias = _weights(convolution, norm)
         convolution.weight = nn.Parameter(weight.to(convolution.weight), requires_grad=False)
@@ -174,7 +175,7 @@ def _only_paths(model: nn.Module) -> dict[nn.Module, str]:
 def _output(model: nn.Module, example: Tensor) -> Any:
     """What the model says to the example; a random one gets seeds."""
     with torch.no_grad():
-        return model(example, seeds=list(range(len(example)))) if is_random(model) else model(example)  # type: ignore[arg-type]
+        return model(example, seeds=list(range(len(example)))) if is_random(model) else model(example)
 
 
 def _tensors(values: Any) -> Iterator[Tensor]:

@@ -65,7 +65,7 @@ def optimised(
         raise InputError("the model is in training mode: call model.eval() before it is optimised")
     if isinstance(getattr(model, "execution", None), Execution):
         raise InputError("the model is optimised already: optimise the original")
-    whole = cast(nn.Module, with_precision(model, precision))  # type: ignore[arg-type]
+    whole = cast(nn.Module, with_precision(model, precision))
     original, device = identity(whole), next((each.device for each in whole.parameters()), torch.device("cpu"))
     tried = torch.rand(EXAMPLE, generator=torch.Generator().manual_seed(0)) if example is None else example
     fast, count = folded(whole, tried.to(device))
@@ -76,7 +76,7 @@ def optimised(
     for module in fast.modules():
         if isinstance(module, Autocast):
             _cast(module, PRECISIONS[module.precision])
-    fast.to(memory_format=torch.channels_last)
+    fast.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if device.type == "cpu":
         fast.register_forward_hook(_contiguous)
     if compile:

@@ -137,9 +137,8 @@ def _from_logits(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     _require_layout(tuple(logits.shape), tuple(batch.shape[1:]))
     if logits.device.type != "cpu":
         return _checked_argmax(logits, batch)
-    entries = zip(
-        logits.split(1), batch.split(1), strict=True
-    )  # one at a time: little memory, and it stays in the cache
+    # One entry at a time takes little memory, and stays in the cache.
+    entries = zip(torch.split(logits, 1), torch.split(batch, 1), strict=True)
     labels = [_checked_argmax(*entry) for entry in entries]
     return labels[0] if len(labels) == 1 else torch.cat(labels)
 
@@ -180,7 +179,7 @@ def _first_largest(logits: torch.Tensor) -> torch.Tensor:
         return logits.max(1).indices
     labels = torch.empty((len(logits), *logits.shape[2:]), dtype=torch.int64)
     for planes, found in zip(logits.flatten(2), labels.flatten(1), strict=True):
-        for some, out in zip(planes.split(_PIXELS, 1), found.split(_PIXELS), strict=True):
+        for some, out in zip(torch.split(planes, _PIXELS, 1), torch.split(found, _PIXELS), strict=True):
             largest, so_far = some.amax(0), some[0].clone()
             less, before = torch.empty_like(so_far), torch.zeros(so_far.shape)
             for plane in some[1:]:

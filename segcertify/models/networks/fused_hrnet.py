@@ -36,6 +36,13 @@ def fast_width(channels: int) -> int:
 class FusedHRNet(nn.Module):
     """An HRNet in evaluation, whose batch norms are folded; ``pad`` pads its channels, for CUDA."""
 
+    stem: Any
+    layer1: Any
+    transitions: Any
+    stages: Any
+    last: Any
+    head: Any
+
     def __init__(self, net: HRNet, *, pad: bool) -> None:
         super().__init__()
         if any(isinstance(each, nn.BatchNorm2d) for each in net.modules()):
@@ -118,7 +125,7 @@ def _steps(steps: nn.Module, x: Tensor) -> Tensor:
 def _relu(conv: Any, x: Tensor) -> Tensor:
     """A convolution and a ReLU."""
     if _in_one(x, conv):
-        return torch.cudnn_convolution_relu(  # type: ignore[no-any-return]
+        return torch.cudnn_convolution_relu(
             x, conv.weight, conv.bias, conv.stride, conv.padding, conv.dilation, conv.groups
         )
     return conv(x).relu_()  # type: ignore[no-any-return]
@@ -127,7 +134,7 @@ def _relu(conv: Any, x: Tensor) -> Tensor:
 def _add_relu(conv: Any, x: Tensor, shortcut: Tensor) -> Tensor:
     """A convolution, the sum with a shortcut and a ReLU."""
     if _in_one(x, conv):
-        return torch.cudnn_convolution_add_relu(  # type: ignore[no-any-return]
+        return torch.cudnn_convolution_add_relu(
             x, conv.weight, shortcut, 1.0, conv.bias, conv.stride, conv.padding, conv.dilation, conv.groups
         )
     return conv(x).add_(shortcut).relu_()  # type: ignore[no-any-return]
@@ -136,23 +143,23 @@ def _add_relu(conv: Any, x: Tensor, shortcut: Tensor) -> Tensor:
 def _in_one(x: Tensor, conv: Any) -> bool:
     """Whether cuDNN takes the convolution with what follows it: it knows no gradients, and mixes no precisions."""
     wanted = torch.is_grad_enabled() and (x.requires_grad or conv.weight.requires_grad)
-    return not wanted and x.is_cuda and x.dtype == conv.weight.dtype and torch.backends.cudnn.is_available()
+    return not wanted and x.is_cuda and x.dtype == conv.weight.dtype and torch.backends.cudnn.is_available()  # type: ignore[no-untyped-call]
 
 
 def _gather_biases(net: FusedHRNet) -> None:
     """Add up the biases of terms of a sum: a constant stays itself through a resize, and cuDNN adds one slowly."""
     for block in net.layer1:
         if not isinstance(block.downsample, nn.Identity):
-            block.conv3.bias.data += block.downsample[0].bias.data  # type: ignore[index, union-attr]
-            block.downsample[0].bias = None  # type: ignore[index]
-    for layers in (layers for stage in net.stages for module in stage for layers in module.fuse_layers):  # type: ignore[union-attr, attr-defined]
+            block.conv3.bias.data += block.downsample[0].bias.data
+            block.downsample[0].bias = None
+    for layers in (layers for stage in net.stages for module in stage for layers in module.fuse_layers):
         last = [convs[-1] for layer in layers if (convs := _convolutions(layer))]
         layers.register_buffer("bias", torch.stack([conv.bias.detach() for conv in last]).sum(0))
         for conv in last:
             conv.bias = None
 
 
-def _pad(net: HRNet, widths: Sequence[int]) -> None:
+def _pad(net: Any, widths: Sequence[int]) -> None:
     """Give all layers of the network channels of zeros: weights from them and to them are zeros."""
     image = [(3, fast_width(3))]
     wide = [(width, fast_width(width)) for width in widths]
@@ -164,10 +171,10 @@ def _pad(net: HRNet, widths: Sequence[int]) -> None:
             for conv in _convolutions(step):
                 _widen(conv, given, wide[j])
         for module in net.get_submodule(f"stage{i + 1}").children():
-            for branch, width in zip(module.branches, wide, strict=False):  # type: ignore[arg-type, union-attr]
+            for branch, width in zip(module.branches, wide, strict=False):
                 for conv in _convolutions(branch):
                     _widen(conv, [width], width)
-            for target, layers in enumerate(module.fuse_layers):  # type: ignore[arg-type, union-attr]
+            for target, layers in enumerate(module.fuse_layers):
                 for source, layer in enumerate(layers):
                     convs = _convolutions(layer)
                     for conv in convs:
@@ -176,7 +183,7 @@ def _pad(net: HRNet, widths: Sequence[int]) -> None:
     _widen(net.last_layer[3], [], (net.architecture.classes, fast_width(max(net.architecture.classes, FAST // 2 + 1))))
 
 
-def _convolutions(module: nn.Module) -> list[Any]:
+def _convolutions(module: Any) -> list[Any]:
     return [each for each in module.modules() if isinstance(each, nn.Conv2d)]
 
 
