@@ -26,6 +26,7 @@ from segcertify.preprocessing import Preprocessing
 from segcertify.progress import Advance, progress_bar
 from segcertify.provenance import Issued
 from segcertify.sampling.draws import Draws, Input, input_digest
+from segcertify.sampling.identity import without_execution
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Smooth
@@ -261,7 +262,9 @@ def _require_about(certificate: Issued, smooth: Smooth, given: Draws, preprocess
         )
     labels = getattr(certificate, "labels", None)  # a metric certificate has none
     same_components = labels is None or given.components == labels.shape  # others are refused when they are compared
-    if same_components and (differ := model_difference(certificate.model, smooth.identity(given))):
+    if same_components and (
+        differ := model_difference(*map(without_execution, (certificate.model, smooth.identity(given))))
+    ):
         raise InputError(
             f"the model is not the one that was certified: {differ}. Give that model, in the same precision (a "
             "function without weights is known by its answers: also on the same device)"

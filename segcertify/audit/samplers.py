@@ -20,7 +20,7 @@ from segcertify.sampling.batch_size import halve_until_it_fits
 from segcertify.sampling.cross_talk import Answers, changes, chosen_entries
 from segcertify.sampling.draws import require_device, working_device
 from segcertify.sampling.seeds import seed_of_run
-from segcertify.sampling.segmenter import Segmenter, is_random, raw_output, to_model_dtype
+from segcertify.sampling.segmenter import Segmenter, for_sampling, is_random, raw_output, to_model_dtype
 from segcertify.sampling.streams import DrawStream, Phase
 
 Draw = Callable[[torch.Tensor, Phase, Sequence[int]], torch.Tensor]
@@ -124,7 +124,7 @@ def audit_sampler(
     agree = _collect(draw, noise, x, phase="agree", count=n, batch_size=batch_size)
     results = _results(candidate, agree, batch_size)
     if model is not None:
-        results.append(_own_answers(model, x, draw(x, "candidate", range(min(batch_size, n0))), seed))
+        results.append(_own_answers(for_sampling(model), x, draw(x, "candidate", range(min(batch_size, n0))), seed))
     share = level / len(results)
     return SamplerFinding(noise, tuple(Check(name, p, share, detail) for name, p, detail in results), level)
 

@@ -52,6 +52,7 @@ def certify(
     batch_size: opt.BatchSize = None,
     device: opt.Device = None,
     precision: opt.Precision = "fp32",
+    compile: opt.Compile = False,
     trust_code: opt.TrustCode = False,
     out: opt.Out[Path | None] = None,
     json: opt.Json = False,
@@ -84,7 +85,7 @@ def certify(
     _require_options(noise, sigma, metric=bool(metric), of_metric=(target_radius, share), cap=cap, n0=n0)
     readable(input, most=limits.IMAGE_BYTES)
     device = opt.chosen_device(device)
-    segmenter = opt.ready_model(model, device, precision=precision, trust_code=trust_code)
+    segmenter = opt.ready_model(model, device, precision=precision, compile=compile, trust_code=trust_code)
     found = read(input, segmenter, label=label, ignore=ignore, short_side=short_side, full_size=full_size)
     x = torch.from_numpy(found.x)
     drawn = found.domain.noise(parse(opt.noise_on(noise, found.domain.axis))(sigma), x.shape)

@@ -66,6 +66,7 @@ def evaluate(
     batch_size: opt.BatchSize = None,
     device: opt.Device = None,
     precision: opt.Precision = "fp32",
+    compile: opt.Compile = False,
     trust_code: opt.TrustCode = False,
     votes: Annotated[
         bool, typer.Option("--votes", help="Keep every scene's votes, for audit.", rich_help_panel=opt.OUTPUT)
@@ -96,7 +97,7 @@ def evaluate(
     attacks = _attack_settings({name: value for name, value in given.items() if value is not None}, attack=attack)
     opt.chosen_side(short_side, full_size)
     scenes, device = opt.chosen_scenes(data, every=every, limit=limit), opt.chosen_device(device)
-    segmenter = opt.ready_model(model, device, trust_code=trust_code)
+    segmenter = opt.ready_model(model, device, compile=compile, trust_code=trust_code)
     scenes = opt.resized_scenes(scenes, segmenter, short_side=short_side, full_size=full_size)
     if (first := _first(scenes)) is not None:
         for claim, each in product(claims, chosen):

@@ -202,6 +202,10 @@ Precision = Annotated[
         "--precision", "fp32, bf16 or fp16 (autocast) for the network; noise stays in fp32. train has no fp16.", MACHINE
     ),
 ]
+Compile = Annotated[
+    bool,
+    _option("--compile", "Compile the network with torch.compile: a minute or more before the first draw.", MACHINE),
+]
 Out = Annotated[T, _option("--out", "Where the results go: a folder, for join a file.", OUTPUT)]
 Half = Annotated[bool, _option("--half", "Write the weights in half precision.", OUTPUT)]
 Json = Annotated[bool, _option("--json", "Print one JSON object, and all else on standard error.", OUTPUT)]
@@ -291,7 +295,9 @@ def chosen_device(device: str | None) -> str:
     return str(require_device(device or ("cuda" if torch.cuda.is_available() else "cpu")))
 
 
-def ready_model(spec: str, device: str, *, precision: str = "fp32", trust_code: bool = False) -> Segmenter:
+def ready_model(
+    spec: str, device: str, *, precision: str = "fp32", compile: bool = False, trust_code: bool = False
+) -> Segmenter:  # fmt: skip
     """The model of a spec, on the device."""
     from torch import nn
 
@@ -299,6 +305,10 @@ def ready_model(spec: str, device: str, *, precision: str = "fp32", trust_code: 
 
     import_from_here(spec)
     model = load(spec, trust_code=trust_code)
+    if compile and not hasattr(model, "for_sampling"):
+        raise InputError(f"{spec} is a model of clouds, whose network cannot be compiled: leave --compile out")
+    if compile:
+        model.compiled = True  # type: ignore[assignment]  # asked for by the sampler (models.optimised)
     return with_precision(model.to(device) if isinstance(model, nn.Module) else model, precision)
 
 

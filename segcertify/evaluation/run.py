@@ -47,7 +47,7 @@ from segcertify.sampling.draws import working_device
 from segcertify.sampling.identity import identity
 from segcertify.sampling.metrics import MetricRecorder
 from segcertify.sampling.seeds import Seed, seed_of_run
-from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
+from segcertify.sampling.segmenter import Segmenter, base_labels, for_category, for_sampling
 from segcertify.sampling.smooth import Smooth
 from segcertify.stats.correction import K_FWER, procedures
 from segcertify.storage.lock import locked
@@ -115,7 +115,7 @@ def evaluate(
         chosen_seed = seed_of_run(seed, folder.seed)
         configuration = Configuration(
             model=name or type(model).__name__,
-            identity=identity(model),
+            identity=identity(for_sampling(model)),
             data=data.name,
             classes=data.classes,
             categories=dict(data.categories) if data.domain.metric == "shape_iou" else {},

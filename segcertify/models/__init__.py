@@ -14,6 +14,7 @@ from segcertify.models.networks.denoiser import Denoiser, FDnCNN
 from segcertify.models.networks.hrnet import HRNet, load_hrnet
 from segcertify.models.networks.lite import Lite
 from segcertify.models.networks.pointnet2 import PointNet2, load_pointnet2
+from segcertify.models.optimised import compile_seconds, optimised
 from segcertify.models.saved import bundled, join, load_bundled, load_trained
 from segcertify.models.wrappers.adapters import adapt
 from segcertify.models.wrappers.denoised import Denoised, sigma_note
@@ -24,8 +25,8 @@ from segcertify.models.wrappers.precision import with_precision
 
 __all__ = [
     "Card", "Denoised", "Denoiser", "Ensemble", "FDnCNN", "HRNet", "Lite", "MultiScale", "PartSegmenter", "PointNet2",
-    "View", "adapt", "best_size", "bundled", "card_of", "from_diffusion", "given_short_side", "join", "load",
-    "load_bundled", "load_denoiser", "load_hrnet", "load_huggingface", "load_onnx", "load_pointnet2", "load_pt2",
-    "load_state", "load_torchscript", "load_trained", "new", "read_card", "save_model", "sigma_note", "size_note",
-    "start_from", "with_precision",
+    "View", "adapt", "best_size", "bundled", "card_of", "compile_seconds", "from_diffusion", "given_short_side", "join",
+    "load", "load_bundled", "load_denoiser", "load_hrnet", "load_huggingface", "load_onnx", "load_pointnet2",
+    "load_pt2", "load_state", "load_torchscript", "load_trained", "new", "optimised", "read_card", "save_model",
+    "sigma_note", "size_note", "start_from", "with_precision",
 ]  # fmt: skip

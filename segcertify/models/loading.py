@@ -20,7 +20,7 @@ from segcertify.models.wrappers.adapters import Adapted, adapt
 from segcertify.models.wrappers.denoised import Denoised
 from segcertify.models.wrappers.multiscale import SETTINGS, MultiScale, setting
 from segcertify.models.wrappers.part_segmenter import PartSegmenter
-from segcertify.models.wrappers.wrapper import unwrapped
+from segcertify.models.wrappers.wrapper import Wrapper, unwrapped
 from segcertify.specs import FLAG, NUMBERS, POSITIVE, TEXT, Option, Spec, literal, parse
 
 SIGMA = 0.25  # of the noise that a denoiser expects, unless the spec says another
@@ -104,10 +104,12 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
             )
         return model.eval()
     adapted = adapt(model, **({} if inside else statistics)).eval()
-    segmenter = adapted if scale is None else MultiScale(adapted, **asdict(scale)).eval()
-    if denoiser is None:
-        return segmenter
-    return Denoised(segmenter, load_denoiser(denoiser), SIGMA if denoiser_sigma is None else denoiser_sigma)
+    segmenter: Wrapper = adapted if scale is None else MultiScale(adapted, **asdict(scale)).eval()
+    if denoiser is not None:
+        sigma = SIGMA if denoiser_sigma is None else denoiser_sigma
+        segmenter = Denoised(segmenter, load_denoiser(denoiser), sigma)
+    segmenter.fast = True
+    return segmenter
 
 
 def _scheme(spec: Spec) -> Scheme:

@@ -116,8 +116,9 @@ class Laplace(ScaledNoise):
         return np.where(p <= shrunk / 2, near, np.where(p <= 0.5, across, far))  # across: over the density's peak
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
-        other = x.new_empty(x.shape)  # a difference of two exponentials is Laplace
-        batch = filled(x, streams, lambda s, entry: s.exponential_(entry).sub_(s.exponential_(other)))
+        batch = filled(  # a difference of two exponentials is Laplace
+            x, streams, lambda stream, entry: stream.exponential_(entry).sub_(stream.exponential_(x.new_empty(x.shape)))
+        )
         return batch.mul_(self.b).add_(x)
 
 

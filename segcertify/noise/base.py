@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -171,9 +172,23 @@ def largest_radius(noise: Noise) -> float:
     return math.pi if noise.norm == "angle" else math.inf
 
 
+PARALLEL_FROM = 2**13
+"""The fewest numbers of an input that are worth another thread."""
+
+
 def filled(x: Tensor, streams: Sequence[Stream], fill: Callable[[Stream, Tensor], object]) -> Tensor:
-    """A batch of the shape of x for each stream, which fills it."""
+    """A batch of the shape of x for each stream, which fills it: several at once, in as many threads as it allows.
+
+    Each stream's numbers are its own, so threads change none of them. ``fill`` must share nothing between entries.
+    """
     batch = x.new_empty((len(streams), *x.shape))
-    for entry, stream in zip(batch, streams, strict=True):
-        fill(stream, entry)
+    entries = list(batch)
+    threads = min(getattr(streams[0], "threads", 1) if streams else 1, len(entries))
+    if batch.is_cuda or threads < 2 or x.numel() < PARALLEL_FROM:
+        for entry, stream in zip(entries, streams, strict=True):
+            fill(stream, entry)
+        return batch
+    with ThreadPoolExecutor(threads) as pool:  # a new one for each batch: none that a forked process would lack
+        for _ in pool.map(fill, streams, entries):
+            pass
     return batch

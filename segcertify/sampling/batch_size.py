@@ -8,6 +8,11 @@ import torch
 Result = TypeVar("Result")
 
 LARGEST_BATCH = 1024
+ACTIVATIONS, HOST_BUDGET = 256, 2**28
+"""On the CPU: bytes of a model's activations for each number of its input, some 64 floats, and for a whole batch.
+
+Larger batches are no faster there: their activations leave the cache.
+"""
 
 
 def halve_until_it_fits(work: Callable[[int], Result], size: int) -> tuple[int, Result]:
@@ -36,9 +41,16 @@ def fitting_batch_size(x: torch.Tensor, output: torch.Tensor) -> int:
         cached = torch.cuda.memory_reserved(x.device) - torch.cuda.memory_allocated(x.device)
         budget = (torch.cuda.mem_get_info(x.device)[0] + cached) / 2  # torch can use again what it has cached
     else:
-        each = 256 * max(x.numel(), output[0].numel())  # a model's activations: some 64 floats an entry
-        budget = 2**28
+        each, budget = ACTIVATIONS * max(x.numel(), output[0].numel()), HOST_BUDGET
     return int(min(max(budget / max(each, 1), 1), LARGEST_BATCH))
+
+
+def probe_size(x: torch.Tensor) -> int:
+    """How many copies of an input a probe takes: 2, to look for cross-talk, or 1 if no batch will have more.
+
+    The memory of the CPU does not say that it runs out before the process is killed.
+    """
+    return 2 if x.is_cuda or 2 * ACTIVATIONS * x.numel() <= HOST_BUDGET else 1
 
 
 def forget_peak(device: torch.device) -> None:

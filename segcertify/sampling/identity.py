@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,6 +15,31 @@ NO_WEIGHTS = ("", hashlib.sha256().hexdigest()[:16])
 """The digests of a model without weights: now, and in the files of earlier versions."""
 
 
+EXECUTION = "execution"
+"""Where an identity says how a network was run that is faster than the one whose weights it names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Execution:
+    """What a faster copy of a model keeps in its attribute ``execution``: whose copy it is, and how it differs."""
+
+    original: Mapping[str, Any]
+    """The model's own `identity`."""
+    digest: str
+    """The digest of the copy's own weights, as it was made."""
+    how: Mapping[str, Any]
+    """What was done, in plain values."""
+
+    def identity(self, copy: object) -> dict[str, Any]:
+        """The original's identity, and what was done. Raises `InputError` if the copy has other weights by now."""
+        if weights_digest(copy) != self.digest:
+            raise InputError(
+                "the weights of an optimised model were changed, so that it is no copy of its original any more: "
+                "change the original, and optimise that again"
+            )
+        return {**self.original, EXECUTION: dict(self.how)}
+
+
 def identity(model: object) -> dict[str, Any]:
     """What decides a model's labels, as far as the model shows it, in plain values.
 
@@ -22,7 +48,11 @@ def identity(model: object) -> dict[str, Any]:
     values, as our wrappers do: ``settings`` holds these and the class by the module's path. A wrapper that changes no
     label returns None and is left out. Of other modules ``settings`` holds the plain attributes, unless they are
     torch's. A plain function says nothing.
+
+    Of an optimised model (`segcertify.models.optimised`) it is the original's, and ``execution`` says what was done.
     """
+    if isinstance(execution := getattr(model, EXECUTION, None), Execution):
+        return execution.identity(model)
     modules = dict(model.named_modules()) if isinstance(model, nn.Module) else {"": model}
     settings = {path: _settings(module) for path, module in modules.items()}
     plain = (type(modules[path]).__name__ for path, said in settings.items() if said is None)
@@ -57,15 +87,21 @@ def answers(output: torch.Tensor, labels: torch.Tensor) -> dict[str, Any]:
     return said
 
 
-def same_identity(model: object, stored: Mapping[str, Any] | str) -> bool:
-    """Whether a model is the one that was described; an earlier version described it by a digest alone.
+def without_execution(described: Mapping[str, Any]) -> dict[str, Any]:
+    """An identity without what was done to run the model faster: of one network, whichever way it ran."""
+    return {name: value for name, value in described.items() if name != EXECUTION}
 
-    That digest is of the weights where no module has settings. Where some have, an old description fits no model.
+
+def same_identity(model: object, stored: Mapping[str, Any] | str) -> bool:
+    """Whether a model is the one that was described, run in whatever way.
+
+    An earlier version described it by a digest alone. That is of the weights where no module has settings. Where some
+    have, an old description fits no model.
     """
-    now = identity(model)
+    now = without_execution(identity(model))
     if isinstance(stored, str):
         return not now["settings"] and now["weights"] == ("" if stored in NO_WEIGHTS else stored)
-    return not difference({"identity": stored}, {"identity": now})
+    return not difference({"identity": without_execution(stored)}, {"identity": now})
 
 
 def weights_digest(model: object) -> str:
@@ -94,6 +130,8 @@ def _settings(module: object) -> dict[str, Any] | None:
     Empty if the module says that it changes nothing.
     """
     name = {"class": type(module).__name__}
+    if isinstance(execution := getattr(module, EXECUTION, None), Execution):
+        return name | execution.identity(module)  # inside another model
     describe = getattr(type(module), "identity", None)  # of the class: a submodule of that name is no method
     if not callable(describe):
         prints = getattr(type(module), "extra_repr", nn.Module.extra_repr) is not nn.Module.extra_repr

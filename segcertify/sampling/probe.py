@@ -14,7 +14,13 @@ import torch
 
 from segcertify.errors import InputError, ModelError
 from segcertify.noise import Noise
-from segcertify.sampling.batch_size import fitting_batch_size, forget_peak, halve_until_it_fits, out_of_memory
+from segcertify.sampling.batch_size import (
+    fitting_batch_size,
+    forget_peak,
+    halve_until_it_fits,
+    out_of_memory,
+    probe_size,
+)
 from segcertify.sampling.cross_talk import inputs_differ
 from segcertify.sampling.identity import answers
 from segcertify.sampling.segmenter import Segmenter, is_random, raw_output, to_labels, to_model_dtype
@@ -42,7 +48,7 @@ def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | 
     Raises `InputError` if the model cannot be certified.
     """
     fixed = DrawStream(0, "probe", "probe", 0).uniform_(torch.empty(like.shape, dtype=like.dtype)).to(like.device)
-    output, batch = _outputs(model, noise, fixed, size=min(2, batch_size or 2))
+    output, batch = _outputs(model, noise, fixed, size=min(2, batch_size or probe_size(fixed)))
     labels = to_labels(output, batch)
     components = tuple(labels.shape[1:])
     if 0 in components:

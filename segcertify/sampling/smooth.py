@@ -24,7 +24,7 @@ from segcertify.sampling.draws import Draws, Input, Watch, require_device, requi
 from segcertify.sampling.identity import identity, identity_with_answers, weights_state
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
-from segcertify.sampling.segmenter import Segmenter, require_ready
+from segcertify.sampling.segmenter import Segmenter, for_sampling, require_ready
 from segcertify.sampling.stored_votes import StoredVotes
 from segcertify.stats.correction import Correction, procedure
 from segcertify.stats.planning import require_certifiable, smallest_n
@@ -40,8 +40,8 @@ class Smooth:
     every component that is not ABSTAIN and every perturbation within ``radius``,
     the smoothed arg-max keeps the label: its probability stays above 1/2.
 
-    The model is probed once for each shape, precision and device of its inputs,
-    and again after a change of its weights.
+    The model is probed once for each shape, precision and device of its inputs, and again after a change of its
+    weights. Of a model that `segcertify.models.load` gave, a faster copy draws (`segcertify.models.optimised`).
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Smooth:
         self._seed = as_seed(seed)
         self.batch_size = None if batch_size is None else require_integer("batch_size", batch_size)
         self.device = None if device is None else require_device(device)
-        self._described: dict[str, Any] = {}
+        self._running, self._described = model, dict[str, Any]()
         self._weights: object = None
         self._probes: dict[tuple[torch.Size, torch.dtype, torch.device], Probe] = {}
 
@@ -104,14 +104,15 @@ class Smooth:
         require_ready(self.model, x.device)
         self.noise.check(tuple(x.shape))
         if self._weights != (now := weights_state(self.model)):
-            self._weights, self._described = now, identity(self.model)
+            self._weights, self._running = now, for_sampling(self.model)
+            self._described = identity(self._running)
             self._probes.clear()
         kind = x.shape, x.dtype, x.device
         if kind not in self._probes:
-            self._probes[kind] = probe(self.model, self.noise, x, self.batch_size)
+            self._probes[kind] = probe(self._running, self.noise, x, self.batch_size)
         seed = seed_of_run(self._seed, recorded)
         return Draws(
-            self.model, self.noise, x, self._probes[kind], seed=seed.value, seed_given=seed.given,
+            self._running, self.noise, x, self._probes[kind], seed=seed.value, seed_given=seed.given,
             input_id=str(input_id),
         )  # fmt: skip
 

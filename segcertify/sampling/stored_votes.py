@@ -16,6 +16,7 @@ from segcertify.errors import InputError
 from segcertify.preprocessing import Preprocessing, require_plain
 from segcertify.sampling.counting import class_counts, last, most_frequent
 from segcertify.sampling.draws import Draws
+from segcertify.sampling.identity import EXECUTION, without_execution
 from segcertify.sampling.seeds import Seed
 from segcertify.storage.atomic import require_writable
 from segcertify.votes import Votes, seed_text
@@ -61,6 +62,11 @@ class StoredVotes:
         self._require("looks", stored.looks, looks)
         self._require("range of draws", stored.draws, ((0, stored.n),))
         try:
+            if model.get("weights"):  # they are taken as they are: no two executions mix
+                model = {
+                    **without_execution(model),
+                    **{key: stored.model[key] for key in stored.model if key == EXECUTION},
+                }
             now = draws.record(stored.candidate, stored.agree, n=stored.n, n0=n0)
             stored.require_same_run(replace(now, mask=mask, model=model, earlier=stored.earlier, looks=looks))
         except InputError as error:

@@ -26,6 +26,11 @@ class DrawStream:
         text = json.dumps(["segcertify 1", seed, input_id, phase, index])
         self._key = hashlib.blake2b(text.encode(), digest_size=32).digest()
 
+    @property
+    def threads(self) -> int:
+        """How many draws may be filled at once on the CPU: torch's threads. NumPy fills without Python's lock."""
+        return torch.get_num_threads()
+
     @cached_property
     def rng(self) -> np.random.Generator:
         return np.random.Generator(np.random.SFC64(int.from_bytes(self._key[:16], "little")))

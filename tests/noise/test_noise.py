@@ -13,7 +13,7 @@ from scipy.stats import chi
 
 from segcertify import AxisRotation, Gaussian, InputError, Laplace, Rotation, Uniform
 from segcertify.noise import FAMILIES, from_plain, to_plain
-from segcertify.noise.base import ScaledNoise
+from segcertify.noise.base import PARALLEL_FROM, ScaledNoise, filled
 from segcertify.noise.rotation import heat_kernel_angle, heat_kernel_cdf, rotation_matrix
 from segcertify.sampling.streams import DrawStream
 
@@ -344,3 +344,23 @@ def test_additive_noise_does_not_depend_on_the_input(noise, shape):
     x = an_input(shape).double()
     moved = noise.draw(x + 1, streams(3)) - noise.draw(x, streams(3))
     assert noise.additive == torch.allclose(moved, torch.ones_like(moved))
+
+
+@pytest.mark.parametrize("noise", [Gaussian(0.3), Gaussian(0.3, (0, 2)), Laplace(0.2), Uniform(0.4)], ids=repr)
+def test_threads_change_no_bit(noise, monkeypatch):
+    """Each stream's numbers are its own. The input is larger than what one thread fills by itself."""
+    x, made = torch.rand(3, 90, 100), []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr(DrawStream, "threads", threads)
+        made.append(noise.draw(x, [DrawStream(3, "x", "agree", index) for index in range(7)]))
+    alone = torch.cat([noise.draw(x, [DrawStream(3, "x", "agree", index)]) for index in range(7)])
+    assert x.numel() >= PARALLEL_FROM
+    assert all(torch.equal(each, alone) for each in made)
+
+
+def test_an_error_in_a_thread_is_raised():
+    def fill(stream, entry):
+        raise InputError("no numbers left")
+
+    with pytest.raises(InputError, match="no numbers left"):
+        filled(torch.rand(3, 90, 100), [DrawStream(3, "x", "agree", index) for index in range(3)], fill)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from segcertify.sampling.batch_size import fitting_batch_size, halve_until_it_fits, out_of_memory
+from segcertify.sampling.batch_size import fitting_batch_size, halve_until_it_fits, out_of_memory, probe_size
 
 
 @pytest.mark.parametrize(("room", "size"), [(100, 13), (13, 13), (12, 6), (5, 3), (1, 1)])
@@ -48,3 +48,11 @@ def test_on_a_gpu_half_of_the_free_memory_is_used(monkeypatch):
         monkeypatch.setattr(torch.cuda, name, lambda device, megabytes=megabytes: megabytes * 2**20)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (40 * 2**20, 80 * 2**20))
     assert fitting_batch_size(SimpleNamespace(is_cuda=True, device="cuda"), torch.zeros(2, 5)) == 10
+
+
+@pytest.mark.parametrize(("shape", "size"), [((3, 16, 16), 2), ((3, 360, 480), 2), ((3, 600, 800), 1)])
+def test_a_probe_takes_no_more_copies_than_a_batch_will(shape, size):
+    """Two copies of a photograph would take twice the memory that a batch of one is made to save."""
+    x = torch.empty(shape)
+    assert probe_size(x) == size
+    assert (fitting_batch_size(x, torch.empty(1, 2)) >= 2) == (size == 2)

@@ -84,8 +84,8 @@ class HRNet(nn.Module):
         """Logits (B, classes, H / 4, W / 4), rounded up, of RGB images (B, 3, H, W) in [0, 1]."""
         if batch.ndim != 4 or batch.shape[1] != 3:
             raise InputError(f"HRNet takes RGB images (B, 3, H, W), but got shape {tuple(batch.shape)}")
-        x = relu(self.bn1(self.conv1(self.normalise(batch))))
-        x = relu(self.bn2(self.conv2(x)))
+        x = relu(self.bn1(self.conv1(self.normalise(batch))), inplace=True)
+        x = relu(self.bn2(self.conv2(x)), inplace=True)
         branches = [self.layer1(x)]
         for i in (1, 2, 3):
             transition, last = self.get_submodule(f"transition{i}").children(), len(branches) - 1
@@ -109,9 +109,9 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The block's output, at its input's resolution."""
-        y = relu(self.bn1(self.conv1(x)))
-        y = relu(self.bn2(self.conv2(y)))
-        return relu(self.bn3(self.conv3(y)) + self.downsample(x))
+        y = relu(self.bn1(self.conv1(x)), inplace=True)
+        y = relu(self.bn2(self.conv2(y)), inplace=True)
+        return _shortcut(self.bn3(self.conv3(y)), self.downsample(x))
 
 
 class BasicBlock(nn.Module):
@@ -124,7 +124,7 @@ class BasicBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The block's output, at its input's resolution."""
-        return relu(self.bn2(self.conv2(relu(self.bn1(self.conv1(x))))) + x)
+        return _shortcut(self.bn2(self.conv2(relu(self.bn1(self.conv1(x)), inplace=True))), x)
 
 
 class ParallelModule(nn.Module):
@@ -142,7 +142,7 @@ class ParallelModule(nn.Module):
         fused = []
         for target, layers in zip(xs, self.fuse_layers, strict=True):
             terms = [_resize(layer(x), target) for layer, x in zip(layers, xs, strict=True)]  # type: ignore[call-overload]
-            fused.append(relu(sum(terms[1:], terms[0])))
+            fused.append(relu(sum(terms[1:], terms[0]), inplace=len(terms) > 1))
         return fused
 
 
@@ -202,6 +202,11 @@ def _fuse(widths: Sequence[int], source: int, target: int) -> nn.Module:
         return _unit(widths[source], widths[target], size=1, active=False)
     steps = [_unit(widths[source], widths[source], stride=2) for _ in range(target - source - 1)]
     return nn.Sequential(*steps, _unit(widths[source], widths[target], stride=2, active=False))
+
+
+def _shortcut(y: Tensor, x: Tensor) -> Tensor:
+    """The sum with a block's input and a ReLU, in the memory of ``y``: new memory takes longer than the sum."""
+    return relu(y.add_(x) if y.dtype == x.dtype else y + x, inplace=True)
 
 
 def _resize(x: Tensor, like: Tensor) -> Tensor:

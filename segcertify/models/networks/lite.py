@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, pad
+from torch.nn.functional import interpolate, pad, relu6
 
 from segcertify.errors import InputError, require_integer
 from segcertify.models.formats.weights import State
@@ -46,6 +46,9 @@ SIZES = ((1.0, 1.0), (1.0, 1.1), (1.1, 1.2), (1.2, 1.4), (1.4, 1.8))
 DEPTHS = {16: 5, 32: 7}  # how many stages bring the features to a stride
 SKIPS = {4: 1, 8: 2, 16: 4}  # the stages whose output the decoder takes: the last ones at strides 4, 8 and 16
 
+
+ROWS_OF, LEAST_ROWS = 2**26, 16
+"""On the CPU, outside training, a block of more wide features is computed in strips, of so many rows at least."""
 
 WIDEST = 1024
 """The largest width: beyond it the decoder takes gigabytes."""
@@ -126,7 +129,7 @@ class Encoder(nn.Module):
 
     def forward(self, x: Tensor) -> list[Tensor]:
         """The output of every stage."""
-        x = nn.functional.relu6(self.bn0(self.conv_stem(x)))
+        x = relu6(self.bn0(self.conv_stem(x)), inplace=True)
         outputs = []
         for count, block in enumerate(self.blocks, 1):
             x = block(x)
@@ -140,7 +143,7 @@ class Block(nn.Module):
 
     def __init__(self, inputs: int, stage: Stage, *, stride: int) -> None:
         super().__init__()
-        wide = inputs * stage.expansion
+        self.wide = wide = inputs * stage.expansion
         self.shortcut = stride == 1 and inputs == stage.channels
         self.expands = stage.expansion > 1
         if self.expands:
@@ -150,10 +153,30 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The block's output, at its input's resolution over the stride."""
-        y = nn.functional.relu6(self.bn0(self.expand_conv(x))) if self.expands else x
-        y = nn.functional.relu6(self.bn1(self.depthwise_conv(y)))
-        y = self.bn2(self.project_conv(y))
-        return x + y if self.shortcut else y  # type: ignore[no-any-return]
+        if x.device.type == "cpu" and not torch.is_grad_enabled() and not self.training:
+            rows = ROWS_OF // (x.shape[0] * x.shape[3] * self.wide)
+            if rows < x.shape[2]:
+                return self._in_strips(x, max(rows, LEAST_ROWS) // self.depthwise_conv.stride[0])
+        y = self._projected(self.depthwise_conv(self._expanded(x)))
+        return y.add_(x) if self.shortcut and y.dtype == x.dtype else x + y if self.shortcut else y
+
+    def _expanded(self, x: Tensor) -> Tensor:
+        """The block's wide features."""
+        return relu6(self.bn0(self.expand_conv(x)), inplace=True) if self.expands else x
+
+    def _projected(self, y: Tensor) -> Tensor:
+        """The filtered wide features, brought to the block's channels."""
+        return self.bn2(self.project_conv(relu6(self.bn1(y), inplace=True)))  # type: ignore[no-any-return]
+
+    def _in_strips(self, x: Tensor, rows: int) -> Tensor:
+        """The same, some rows of the output at a time: the wide features of a photograph would take gigabytes."""
+        strips, height = [], x.shape[2]
+        for first in range(0, self.depthwise_conv.rows(height), rows):
+            low, high, pads = self.depthwise_conv.reach(height, first, rows)
+            wide = self._expanded(x[:, :, low:high])
+            strips.append(self._projected(self.depthwise_conv.strip(wide, x.shape[3], pads)))
+        y = torch.cat(strips, 2)
+        return y.add_(x) if self.shortcut else y
 
 
 class SameConv(nn.Conv2d):
@@ -164,10 +187,29 @@ class SameConv(nn.Conv2d):
 
     def forward(self, input: Tensor) -> Tensor:
         """The convolution, at ceil(size / stride)."""
+        (top, bottom), (left, right) = (self._pads(size) for size in input.shape[2:])
+        return super().forward(pad(input, (left, right, top, bottom)))
+
+    def rows(self, height: int) -> int:
+        """How many rows the output has."""
+        return math.ceil(height / self.stride[0])
+
+    def reach(self, height: int, first: int, rows: int) -> tuple[int, int, tuple[int, int]]:
+        """The input's rows, from and up to, that some rows of the output depend on, and the padding around them."""
+        kernel, stride, last = self.kernel_size[0], self.stride[0], min(first + rows, self.rows(height)) - 1
+        low = first * stride - self._pads(height)[0]
+        high = low + (last - first) * stride + kernel
+        return max(low, 0), min(high, height), (max(-low, 0), max(high - height, 0))
+
+    def strip(self, input: Tensor, width: int, pads: tuple[int, int]) -> Tensor:
+        """The convolution of some rows, with that padding around them."""
+        return super().forward(pad(input, (*self._pads(width), *pads)))
+
+    def _pads(self, size: int) -> tuple[int, int]:
+        """The padding before and after an axis."""
         kernel, stride = self.kernel_size[0], self.stride[0]
-        pads = [max((math.ceil(size / stride) - 1) * stride + kernel - size, 0) for size in input.shape[2:]]
-        top, left = (amount // 2 for amount in pads)
-        return super().forward(pad(input, (left, pads[1] - left, top, pads[0] - top)))
+        amount = max((math.ceil(size / stride) - 1) * stride + kernel - size, 0)
+        return amount // 2, amount - amount // 2
 
 
 class Context(nn.Module):

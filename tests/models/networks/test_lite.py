@@ -9,6 +9,7 @@ from torch import nn
 from segcertify import InputError
 from segcertify.models import Lite
 from segcertify.models.formats.weights import State
+from segcertify.models.networks import lite
 from segcertify.models.networks.lite import SIZES, SKIPS, STAGES, Encoder, SameConv, imagenet_encoder, stages
 
 # Some entries of the public file efficientnet-lite0-57934424.pth, which has 288 up to its classifier.
@@ -190,3 +191,23 @@ def test_other_inputs_are_refused(shape):
 def test_other_sizes_are_refused(classes, width):
     with pytest.raises(InputError, match="must be an integer"):
         Lite(classes, width)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 16])
+@pytest.mark.parametrize(("stride", "size"), [(16, (67, 90)), (32, (96, 131))])
+def test_strips_are_the_whole(monkeypatch, stride, size, rows):
+    """Of a photograph the wide features are computed some rows at a time, on the CPU and without gradients."""
+    torch.manual_seed(0)
+    model, batch, strips = Lite(classes=3, width=8, stride=stride).eval(), torch.rand(2, 3, *size), []
+    forward = lite.Block._in_strips
+    monkeypatch.setattr(lite.Block, "_in_strips", lambda self, x, rows: strips.append(rows) or forward(self, x, rows))
+    with torch.no_grad():
+        whole = model(batch)
+        assert not strips
+        monkeypatch.setattr(lite, "ROWS_OF", 1)
+        monkeypatch.setattr(lite, "LEAST_ROWS", 2 * rows)
+        assert torch.allclose(model(batch), whole, rtol=0, atol=1e-6 * float(whole.abs().max()))
+    assert len(strips) == len(model.encoder.blocks)
+    strips.clear()
+    model(batch)  # with gradients: whole
+    assert not strips

@@ -1,0 +1,261 @@
+"""Sampling on the CPU: time beside the network alone at its fastest, before and after in one run; memory; agreement.
+
+    python benchmarks/cpu.py [--parts time,memory,agreement] [--models pets camvid parts] [--data FOLDER] [--json FILE]
+
+``time``: seconds of one draw. "bare" is the network alone, its batch norms folded, channels last, in batches of the
+same size. "after" is what `segcertify.sample` does for each draw once its contract checks are done (they are timed
+apart). "before" is the plain network with one thread of noise and torch's arg-max over whole batches. They take turns,
+and the least of several turns counts: other programs only add to it. "whole" is one certificate of 110 draws, with
+checks. ``memory``: the peak of a process of its own. ``agreement``: the share of pixels whose certified labels are the
+same with the plain network, over images of the data in FOLDER, which has ``pets`` and ``camvid``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import nn
+
+import segcertify as sc
+from segcertify.models import Ensemble, View, compile_seconds, new, optimised
+from segcertify.noise import base
+from segcertify.sampling import segmenter
+from segcertify.sampling.counting import agreement
+from segcertify.sampling.draws import Draws
+from segcertify.sampling.segmenter import is_random
+
+LITE = "lite?size=2&stride=16&width=96"
+VIEWS = (View(), View(0.75, True), View(1.25, True))
+SIZES = {
+    "pets": (3, 160, 160),
+    "camvid": (3, 360, 480),
+    "parts": (2048, 6),
+    LITE: (3, 360, 480),
+    "views": (3, 360, 480),
+}
+PHOTO = 3000, 4000
+N, N0, SIGMA = 100, 10, 0.25
+
+
+def model_of(name: str) -> nn.Module:
+    """A bundled model, or a fresh network of the size that one image of CamVid is to be certified with in 15 s."""
+    if name in ("pets", "camvid"):
+        return sc.models.load(name)
+    if name == "parts":
+        return sc.models.load("parts?category=Airplane")
+    torch.manual_seed(0)
+    fresh = new(LITE, classes=11).eval()
+    return fresh if name == LITE else Ensemble([fresh], views=VIEWS).eval()
+
+
+def input_of(name: str) -> torch.Tensor:
+    """An input of the model."""
+    x = torch.rand(SIZES[name], generator=torch.Generator().manual_seed(1))
+    if name == "parts":
+        x[:, :3] -= x[:, :3].mean(0)
+        x[:, :3] /= x[:, :3].norm(dim=1).max()
+    return x
+
+
+@contextmanager
+def as_before() -> Iterator[None]:
+    """One thread of noise, and torch's arg-max of all images of a batch at once."""
+
+    def whole(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
+        assert torch.isfinite(torch.stack(torch.aminmax(logits))).all()
+        return segmenter.upsampled(logits, batch).argmax(1)
+
+    with mock.patch.object(base, "PARALLEL_FROM", math.inf), mock.patch.object(segmenter, "_from_logits", whole):
+        yield
+
+
+def seconds(work: Callable[[], Any]) -> tuple[float, float]:
+    """By the clock, and of the processor."""
+    clock, processor = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - clock, time.process_time() - processor
+
+
+def drawn(draws: Draws, batches: int) -> Callable[[], Any]:
+    """Counts the agreement of so many batches of draws."""
+    size, zeros = draws.batch_size, draws.zeros(LABELS)
+    counted = agreement(draws.batches("agree", 0, 10**9), zeros, draws.zeros(LABELS))
+    next(counted)  # checked against single draws
+
+    def work() -> None:
+        for _ in range(batches):
+            next(counted)
+        assert draws.batch_size == size
+
+    return work
+
+
+LABELS = 30_000  # counts up to it fit in 16 bits
+
+
+def timed(name: str, *, turns: int, compiled: bool) -> dict[str, Any]:
+    """Seconds of one draw, in each way."""
+    model, x, noise = model_of(name), input_of(name), sc.Gaussian(SIGMA)
+    plain, fast = model, model if name == "parts" else optimised(model)
+    if hasattr(model, "fast"):
+        model.fast = False
+    smooth = {"before": sc.Smooth(plain, noise, seed=0), "after": sc.Smooth(fast, noise, seed=0)}
+    began, draws = time.perf_counter(), dict[str, Draws]()
+    draws["after"] = smooth["after"].draws(x)
+    probing = time.perf_counter() - began
+    with as_before():
+        draws["before"] = smooth["before"].draws(x)
+    size = draws["after"].batch_size
+    batches = max(1, round(8 / size))
+    batch = x + SIGMA * torch.randn(size, *x.shape)
+    seeds = {"seeds": list(range(size))} if is_random(model) else {}
+
+    def alone(network: Callable[..., Any], low: torch.dtype | None = None) -> Callable[[], Any]:
+        def work() -> None:
+            with torch.no_grad(), torch.autocast("cpu", low or torch.bfloat16, enabled=low is not None):
+                for _ in range(batches):
+                    network(batch, **seeds)
+
+        return work
+
+    with as_before():
+        before = drawn(draws["before"], batches)
+    ways = {"bare plain": alone(plain), "bare": alone(fast), "before": before, "after": drawn(draws["after"], batches)}
+    if compiled:
+        quick = optimised(model, compile=True)
+        ways |= {"bare compiled": alone(quick), "bare bf16": alone(fast, torch.bfloat16)}
+    found = dict.fromkeys(ways, (math.inf, math.inf))
+    for turn in range(turns + 1):
+        for way, work in ways.items():
+            with as_before() if way == "before" else mock.MagicMock():
+                took = seconds(work)
+            if turn:
+                least = zip(found[way], took, strict=True)
+                found[way] = tuple(min(a, b / (batches * size)) for a, b in least)  # type: ignore[assignment]
+    began = time.perf_counter()
+    sc.certify(fast, x, sigma=SIGMA, tau=0.75, n=N, n0=N0, seed=0, progress=False)
+    row = {
+        "batch_size": size, "clock": {way: each[0] for way, each in found.items()},
+        "processor": {way: each[1] for way, each in found.items()},
+        "ratio_to_bare": found["after"][0] / found["bare"][0],
+        "ratio_to_bare_by_processor": found["after"][1] / found["bare"][1],
+        "ratio_before": found["before"][0] / found["bare"][0],
+        "probe_seconds": probing, "whole_seconds": time.perf_counter() - began, "draws": N + N0,
+    }  # fmt: skip
+    if compiled:
+        row["compile_seconds"] = compile_seconds(quick)
+    return row
+
+
+def in_child(*arguments: str) -> dict[str, float]:
+    """This script with other arguments, in a process of its own: its seconds and its peak of memory."""
+    began = time.perf_counter()
+    child = os.posix_spawn(sys.executable, [sys.executable, *arguments], os.environ)
+    _, status, usage = os.wait4(child, 0)
+    if status:
+        raise RuntimeError(f"{' '.join(arguments)} failed")
+    return {"seconds": time.perf_counter() - began, "peak_gb": usage.ru_maxrss * 1024 / 1e9}
+
+
+def photograph(name: str, n: int) -> None:
+    """Sample and certify a tensor of 12 million pixels."""
+    x = torch.rand(3, *PHOTO, generator=torch.Generator().manual_seed(1))
+    votes = sc.sample(model_of(name), x, noise=sc.Gaussian(SIGMA), n=n, n0=1, seed=0, progress=False)
+    sc.certify_votes(votes, tau=0.5, alpha=0.001)
+
+
+def memory(names: list[str], n: int) -> dict[str, Any]:
+    """The peak of a tensor of 12 million pixels, and of the command line on such a photograph at the model's size."""
+    found, here = {}, str(Path(__file__))
+    for name in names:
+        found[f"{name}, {PHOTO[1]} x {PHOTO[0]}"] = in_child(here, "--photograph", name, "--n", str(n))
+        print(list(found.items())[-1], flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "photograph.jpg"
+        pixels = np.random.default_rng(0).integers(0, 256, (PHOTO[0] // 100, PHOTO[1] // 100, 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((PHOTO[1], PHOTO[0])).save(file)
+        for name in (name for name in names if name in ("pets", "camvid")):
+            more = ["--sigma", str(SIGMA), "--tau", "0.5", "--n", "40", "--out", f"{folder}/{name}", "--quiet"]
+            command = ["-m", "segcertify", "certify", str(file), "--model", name, "--device", "cpu", *more]
+            found[f"{name}, command line"] = in_child(*command)
+            print(list(found.items())[-1], flush=True)
+    return found
+
+
+def agreed(folder: Path, names: dict[str, int]) -> dict[str, Any]:
+    """The share of pixels whose certified labels are the same with the plain network, for some images of each set."""
+    found = {}
+    for name, images in names.items():
+        model, same, total = sc.models.load(name), 0, 0
+        data = sc.data.load(f"{name}:{folder / name}?split=val")
+        data = data.shrunk(160) if name == "pets" else data
+        scenes = data.every(max(1, len(data) // images)).limit(images)
+        for scene in scenes:
+            labels = []
+            for fast in (True, False):
+                model.fast = fast
+                smooth = sc.Smooth(model, sigma=SIGMA, seed=0)
+                labels.append(smooth.certify(scene.x, tau=0.75, n=N, n0=N0, input_id=scene.id, progress=False).labels)
+            same += int((labels[0] == labels[1]).sum())
+            total += labels[0].size
+        found[name] = {"images": len(scenes), "pixels": total, "same": same / total}
+        print(name, found[name], flush=True)
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parts", default="time")
+    parser.add_argument("--models", nargs="+", default=["pets", "camvid", "parts", LITE, "views"])
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--compiled", action="store_true", help="also torch.compile and bf16")
+    parser.add_argument("--data", type=Path, default=Path("data"))
+    parser.add_argument("--images", type=int, nargs=2, default=[20, 2], help="of pets and of camvid, for agreement")
+    parser.add_argument("--photograph", help="sample one photograph, and nothing else")
+    parser.add_argument("--n", type=int, default=2, help="draws for the photograph")
+    parser.add_argument("--json", type=Path, help="write the numbers here")
+    arguments = parser.parse_args()
+    if arguments.photograph:
+        photograph(arguments.photograph, arguments.n)
+        return
+    parts = arguments.parts.split(",")
+    numbers: dict[str, Any] = {
+        "threads": torch.get_num_threads(), "torch": torch.__version__, "version": sc.__version__,
+    }  # fmt: skip
+    if arguments.json and arguments.json.exists():  # parts may be measured one after the other
+        numbers = json.loads(arguments.json.read_text()) | numbers
+    if "time" in parts:
+        for name in arguments.models:
+            row = timed(name, turns=arguments.turns, compiled=arguments.compiled)
+            numbers.setdefault("time", {})[name] = row
+            rows = {way: f"{1e3 * each:.1f}" for way, each in row["clock"].items()}
+            print(name, f"batch {row['batch_size']}, ms a draw:", rows)
+            print(f"  ratio to bare: after {row['ratio_to_bare']:.3f} (by the processor's time "
+                  f"{row['ratio_to_bare_by_processor']:.3f}), before {row['ratio_before']:.3f}; "
+                  f"{N + N0} draws with checks {row['whole_seconds']:.1f} s", flush=True)  # fmt: skip
+    if "memory" in parts:
+        numbers["memory"] = memory(arguments.models, arguments.n)
+    if "agreement" in parts:
+        images = dict(zip(("pets", "camvid"), arguments.images, strict=True))
+        numbers["agreement"] = agreed(arguments.data, {name: count for name, count in images.items() if count})
+    if arguments.json:
+        arguments.json.write_text(json.dumps(numbers, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
