@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -171,9 +171,26 @@ def largest_radius(noise: Noise) -> float:
     return math.pi if noise.norm == "angle" else math.inf
 
 
-def filled(x: Tensor, streams: Sequence[Stream], fill: Callable[[Stream, Tensor], object]) -> Tensor:
-    """A batch of the shape of x for each stream, which fills it."""
+def added(x: Tensor, streams: Sequence[Stream], law: str, scale: float, shift: float = 0.0) -> Tensor:
+    """x plus ``scale`` times (numbers of a law + ``shift``), a batch of one copy for each stream.
+
+    Streams that can add all at once, with a static method ``plus``, do so; it may decline by returning None.
+    """
+    plus = getattr(streams[0], "plus", None) if streams else None
+    batch = None if plus is None else plus(streams, x, law, scale, shift)
+    if batch is not None:
+        return batch
+    batch = filled(x, streams, law)
+    return (batch.add_(shift) if shift else batch).mul_(scale).add_(x)
+
+
+def filled(x: Tensor, streams: Sequence[Stream], law: str) -> Tensor:
+    """A batch of the shape of x for each stream, which fills it with numbers of a law."""
     batch = x.new_empty((len(streams), *x.shape))
+    other = x.new_empty(x.shape) if law == "laplace" else None
     for entry, stream in zip(batch, streams, strict=True):
-        fill(stream, entry)
+        if law == "laplace":  # a difference of two exponentials is Laplace
+            stream.exponential_(entry).sub_(stream.exponential_(other))
+        else:
+            getattr(stream, f"{law}_")(entry)
     return batch

@@ -12,13 +12,14 @@ from segcertify.errors import InputError
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import COUNTS, Checkpoint, State
 from segcertify.sampling.draws import Draws, count_type
+from segcertify.sampling.outputs import Outputs
 from segcertify.sampling.segmenter import LARGEST_LABEL
 from segcertify.votes import Votes
 
 _BLOCK = 2**20
 
 Counts = Iterator[tuple[int, torch.Tensor]]
-"""After each batch the index of the next draw, and its label maps or the counts so far."""
+"""After each batch the index of the next draw, and the counts so far."""
 Arrays = Mapping[str, torch.Tensor]
 """What a checkpoint keeps of a run, by name."""
 PILOT = f"{COUNTS}_of_pilot"
@@ -26,27 +27,20 @@ Stop = Callable[[int, torch.Tensor, Mapping[int, torch.Tensor]], bool]
 """Whether to end a run: from the draws done, the candidates, and the agreement at each prefix so far."""
 
 
-def class_counts(batches: Counts, counts: torch.Tensor, classes: int | None = None) -> Counts:
-    """How often each class came up, (classes, *components), from batches of label maps; goes on from ``counts``.
+def class_counts(batches: Iterator[tuple[int, Outputs]], counts: torch.Tensor, classes: int | None = None) -> Counts:
+    """How often each class came up, (classes, *components), in batches of draws; goes on from ``counts``.
 
     A label that is not below ``classes`` is refused; where the number is not known, counts of more are added.
     """
-    for stop, labels in batches:
-        missing = int(labels.max()) + 1 - len(counts)
-        if classes and missing > 0:
-            raise InputError(
-                f"the model gave the label {int(labels.max())}, but it has classes={classes}: say how many"
-            )
-        if missing > 0:
-            counts = torch.cat([counts, counts.new_zeros((missing, *counts.shape[1:]))])
-        counts.scatter_add_(0, labels, counts.new_ones(()).expand(labels.shape))
+    for stop, drawn in batches:
+        counts = drawn.with_class_counts(counts, classes)
         yield stop, counts
 
 
-def agreement(batches: Counts, labels: torch.Tensor, agree: torch.Tensor) -> Counts:
+def agreement(batches: Iterator[tuple[int, Outputs]], labels: torch.Tensor, agree: torch.Tensor) -> Counts:
     """How many draws gave each component its label in ``labels``, (*components); goes on from ``agree``."""
     for stop, drawn in batches:
-        agree += (drawn == labels).sum(0, dtype=agree.dtype)
+        drawn.add_agreement(labels, agree)
         yield stop, agree
 
 
@@ -109,7 +103,7 @@ def _candidates(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The most frequent label of n0 draws, and the counts of all classes in them."""
     counts = state.counts(draws.zeros(n0, known or 1))
-    batches = draws.batches("candidate", state.done, n0, advance=advance)
+    batches = draws.outputs("candidate", state.done, n0, advance=advance)
     for stop, counts in class_counts(batches, counts, known):  # noqa: B020
         saved.save_if_due("candidate", stop, {COUNTS: counts})
     return most_frequent(counts), counts  # top index
@@ -124,7 +118,7 @@ def _agreed(
     earlier = {m: state.goes_on(f"agree_{m}", agree) for m in prefixes if m <= state.done}
     ends, done = [first + m for m in prefixes], state.done
     n = done if done in earlier and stops(done, candidate, earlier) else n  # a run that had ended, resumed
-    batches = draws.batches("agree", first + state.done, first + n, ends=ends, advance=advance)
+    batches = draws.outputs("agree", first + state.done, first + n, ends=ends, advance=advance)
     for stop, agree in agreement(batches, candidate, agree):  # noqa: B020
         if stop in ends:
             earlier[stop - first] = agree.clone()
@@ -153,7 +147,7 @@ def _counted(
     earlier = {
         f"{COUNTS}_{m}": state.counts(zeros.cpu(), f"{COUNTS}_{m}", draws=m) for m in prefixes if m <= state.done
     }
-    batches = draws.batches("agree", first + state.done, first + n, ends=ends, advance=advance)
+    batches = draws.outputs("agree", first + state.done, first + n, ends=ends, advance=advance)
     for stop, counts in class_counts(batches, counts, kept.classes):  # noqa: B020
         if stop in ends:
             earlier[f"{COUNTS}_{stop - first}"] = counts.cpu().clone()

@@ -5,7 +5,8 @@ what ran before. The "candidate" and the "agree" draws share nothing.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,15 @@ from torch import nn
 
 from segcertify.arrays import Array
 from segcertify.errors import InputError, ModelError
-from segcertify.noise import Noise, described
+from segcertify.noise import Noise, described, is_proven
 from segcertify.progress import Advance
 from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
 from segcertify.sampling.cross_talk import MORE, Answers, changes, chosen_entries, many_changes
+from segcertify.sampling.kernels.fused import fused
+from segcertify.sampling.outputs import Outputs, require_finite
 from segcertify.sampling.probe import Probe, dependent_answers, dependent_noise, noisy_outputs
-from segcertify.sampling.segmenter import Segmenter
-from segcertify.sampling.streams import DrawStream, Phase
+from segcertify.sampling.segmenter import Resizing, Segmenter, asked, is_random, model_dtype
+from segcertify.sampling.streams import DrawStream, Phase, Wanted
 from segcertify.votes import Votes
 
 Input = torch.Tensor | Array
@@ -39,6 +42,10 @@ class Draws:
         self.seed_given = seed_given
         self.components, self.batch_size, self._probe = probe.components, probe.batch_size, probe
         self.watch: Watch | None = None
+        self.even = False
+        """Whether batches on CUDA are about equally large, rather than as large as allowed and a small last one."""
+        self._bad = torch.zeros(1, dtype=torch.int32, device=x.device)
+        """The flag that kernels raise at scores that are not finite."""
         self._verified = 1
         """The largest batch of which entries were asked again; a single entry has no others beside it."""
 
@@ -50,40 +57,64 @@ class Draws:
     def batches(
         self, phase: Phase, start: int, stop: int, *, ends: Sequence[int] = (), advance: Advance = lambda step: None
     ) -> Iterator[tuple[int, torch.Tensor]]:
-        """Label maps (B, *components) of draws start .. stop - 1, and the index after each batch.
+        """Label maps (B, *components) of draws start .. stop - 1, and the index after each batch."""
+        for end, drawn in self.outputs(phase, start, stop, ends=ends, advance=advance):
+            yield end, drawn.labels
 
-        Batches end at each of ``ends``. Out of memory halves the batch and goes on.
+    def outputs(
+        self, phase: Phase, start: int, stop: int, *, ends: Sequence[int] = (), advance: Advance = lambda step: None
+    ) -> Iterator[tuple[int, Outputs]]:
+        """What the model says to draws start .. stop - 1, in batches, and the index after each.
+
+        Each is to be counted before the next: a model may use the memory again. Batches end at each of ``ends``. Out of
+        memory halves the batch and goes on.
         """
 
-        def next_answers(size: int) -> tuple[torch.Tensor, list[int], Answers | None]:
-            answers = Answers.of(*self._outputs(*((phase, index) for index in range(start, start + size))))
+        def next_outputs(size: int) -> tuple[Outputs, list[int], Answers | None]:
+            drawn = self._outputs(phase, range(start, start + size))
+            if drawn.scores is None or self.watch is not None:
+                _ = drawn.labels
             if size <= self._verified:
-                return answers.labels, [], None
+                return drawn, [], None
             entries = chosen_entries(size, DrawStream(self.seed, self.input_id, "verify", size))
-            return answers.labels, entries, answers.at(entries)
+            return drawn.kept(), entries, drawn.at(entries)
 
         while start < stop:
             limit = min(end for end in (*ends, stop) if end > start)
-            wanted = min(self.batch_size, limit - start)
+            wanted = self._next_size(limit - start)
             try:
-                size, (labels, entries, chosen) = halve_until_it_fits(next_answers, wanted)
+                size, (drawn, entries, chosen) = halve_until_it_fits(next_outputs, wanted)
             except (InputError, RuntimeError) as error:
                 raise self._failed(error, phase, start) from error
             if size < wanted:
                 self.batch_size = size
-            if labels.shape[1:] != self.components:
-                raise InputError(f"the model's components changed from {self.components} to {tuple(labels.shape[1:])}")
+            if drawn.components != self.components:
+                raise InputError(f"the model's components changed from {self.components} to {drawn.components}")
             if chosen is not None:
                 try:
-                    self._verify(phase, start, labels, entries, chosen)
+                    self._verify(phase, start, drawn, entries, chosen)
                 except RuntimeError as error:  # memory that ran out: all else is an InputError
                     raise self._failed(error, phase, start) from error
                 self._verified, chosen = size, None
             if self.watch is not None:
-                self.watch(phase, start, labels)
+                self.watch(phase, start, drawn.labels)
             start += size
             advance(size)  # before the yield: a run may end after this batch
-            yield start, labels
+            yield start, drawn
+        self.require_finite(phase, start)
+
+    def _next_size(self, left: int) -> int:
+        """The size of the next batch. Of sizes that were found, the same in about all batches: captured once."""
+        if not (self.even and self.x.is_cuda):
+            return min(self.batch_size, left)
+        return -(-left // -(-left // self.batch_size))
+
+    def require_finite(self, phase: Phase, start: int) -> None:
+        """Refuse the draws so far if the model gave scores that are not finite: the kernels only raise a flag."""
+        try:
+            require_finite(self._bad)
+        except InputError as error:
+            raise self._failed(error, phase, start) from error
 
     def _failed(self, error: InputError | RuntimeError, phase: Phase, start: int) -> Exception:
         """What the model did wrong in the middle, with the draw and the input."""
@@ -114,6 +145,7 @@ class Draws:
 
     def record(self, candidate: Array, agree: Array, *, n: int, n0: int) -> Votes:
         """Votes that say which input, noise and seed they come from."""
+        self.require_finite("agree", n)
         return Votes(
             candidate, agree, n=n, n0=n0, noise=self.noise, seed=self.seed, input_id=self.input_id,
             input_shape=self.input_shape, input_digest=input_digest(self.x), fingerprint=self.fingerprint,
@@ -130,38 +162,68 @@ class Draws:
     def outputs_at_input(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The model's output for noisy copies of the input itself, and these copies: models may differ there alone."""
         try:
-            return self._outputs(*(("probe", index) for index in range(self._probe.entries)))
+            return noisy_outputs(self.model, self.noise, self.x, self._streams("probe", range(self._probe.entries)))
         except RuntimeError as error:
             raise (ModelError.of(error) if out_of_memory(error) else error) from error
 
-    def _outputs(self, *draws: tuple[Phase, int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """f(x + noise) for draws as the model gives it, and the batch of x + noise."""
-        streams = [DrawStream(self.seed, self.input_id, phase, index) for phase, index in draws]
-        return noisy_outputs(self.model, self.noise, self.x, streams)
+    def _streams(self, phase: Phase, indices: Iterable[int]) -> list[DrawStream]:
+        return [DrawStream(self.seed, self.input_id, phase, index) for index in indices]
+
+    def _outputs(self, phase: Phase, indices: Iterable[int]) -> Outputs:
+        """f(x + noise) for draws as the model gives it, and the batch of x + noise, at the size that the model reads."""
+        streams = self._streams(phase, indices)
+        size = self._read_size
+        if size is None:
+            output, batch = noisy_outputs(self.model, self.noise, self.x, streams)
+            return Outputs(batch, output, self._bad)
+        batch = self.noise.draw(self.x, Wanted(streams, size, model_dtype(self.model)))
+        seeds = [stream.model_seed for stream in streams] if is_random(self.model) else None
+        logs = asked(self.model.log_scores, batch, seeds)  # type: ignore[union-attr]
+        return Outputs(batch, logs, self._bad, logs_at=(self.x.shape[1], self.x.shape[2]))
+
+    @cached_property
+    def _read_size(self) -> tuple[int, int] | None:
+        """The smaller size at which a model that resizes its images is asked: where noise and counts are fused."""
+        additive = is_proven(self.noise) and self.noise.additive and getattr(self.noise, "channels", None) is None
+        if not (additive and isinstance(self.model, Resizing) and self.x.ndim == 3 and fused(self.x)):
+            return None
+        return None if self.x.dtype != torch.float32 else self.model.resized_to((self.x.shape[1], self.x.shape[2]))
 
     def _verify(
-        self, phase: Phase, start: int, labels: torch.Tensor, entries: Sequence[int], first: Answers
-    ) -> None:  # fmt: skip
+        self, phase: Phase, start: int, drawn: Outputs, entries: Sequence[int], first: Answers
+    ) -> None:
         """Ask again for some draws of a batch that is larger than all before, in pairs: nothing may have changed.
 
         Where these leave it open, ask for more of them.
         """
 
         def ask(positions: list[int]) -> Answers:
-            return Answers.of(*self._outputs(*((phase, start + entries[position]) for position in positions)))
+            return self._answers(phase, [start + entries[position] for position in positions])
 
         def ask_more(positions: list[int]) -> Answers:
-            return Answers.of(*self._outputs(*((phase, start + more[position]) for position in positions)))
+            return self._answers(phase, [start + more[position] for position in positions])
 
-        size = len(labels)
+        size = len(drawn.batch)
         more = chosen_entries(size, DrawStream(self.seed, self.input_id, "verify", size), MORE)
-        kept = first.labels if first.output.is_floating_point() else labels[more]
-        changed = changes(first, self.x, ask)
+        kept = first.labels if first.output.is_floating_point() else drawn.labels[more]
+        changed = changes(first, self._read_input, ask)
         if changed.noise:
             raise dependent_noise(self.noise)
         found = changed.found or (many_changes(kept, ask_more) if changed.open and size > len(entries) else "")
         if found:
             raise dependent_answers(self.model, found)
+
+    def _answers(self, phase: Phase, indices: Sequence[int]) -> Answers:
+        """New answers to some draws."""
+        drawn = self._outputs(phase, indices)
+        return Answers(drawn.batch, drawn.output, drawn.labels)
+
+    @cached_property
+    def _read_input(self) -> torch.Tensor:
+        """The input at the size that the model is asked at."""
+        if self._read_size is None:
+            return self.x
+        return nn.functional.interpolate(self.x[None], size=self._read_size, mode="bilinear", align_corners=False)[0]
 
 
 def count_type(n: int) -> torch.dtype:

@@ -8,9 +8,9 @@ itself random declares ``random = True`` and is called as
 models, with equal seeds) must get equal answers, wherever in a batch they stand.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import nn
@@ -21,6 +21,10 @@ from segcertify.sampling.batch_size import out_of_memory
 from segcertify.storage.interruption import Stop
 
 LARGEST_LABEL = 32_766
+NOT_FINITE = (
+    "the model gave logits that are not finite (NaN or infinity) for a noisy input: a label from them means "
+    "nothing. Check its weights and precision; for classes to leave out, use a large finite negative logit."
+)
 _LOGITS = 2**26
 """How many logits are upsampled at once, at most (but for one class of a batch)."""
 
@@ -30,6 +34,20 @@ class Segmenter(Protocol):
 
     def __call__(self, batch: torch.Tensor, /) -> torch.Tensor:
         """Logits (B, classes, *components) or labels (B, *components)."""
+
+
+@runtime_checkable
+class Resizing(Protocol):
+    """A model of images that resizes them first: noise need not be drawn where it does not look."""
+
+    def resized_to(self, size: tuple[int, int]) -> tuple[int, int] | None:
+        """The smaller size that images of this size are resized to, bilinearly without antialiasing; None if not so."""
+
+    def log_scores(self, image: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
+        """Logarithms of the scores (B, classes, h, w) of resized images, whose size they have.
+
+        The model's labels are the arg-max of the bilinear resize of their exponentials to the image's size.
+        """
 
 
 def is_random(model: Segmenter) -> bool:
@@ -66,8 +84,13 @@ def require_ready(model: Segmenter, device: torch.device) -> None:
 
 def to_model_dtype(model: Segmenter, batch: torch.Tensor) -> torch.Tensor:
     """A batch in the precision of the model's weights: noise is drawn in single or double precision and cast to it."""
+    return batch.to(model_dtype(model) or batch.dtype)
+
+
+def model_dtype(model: Segmenter) -> torch.dtype | None:
+    """The precision of the model's weights; None if it has none."""
     weights = model.parameters() if isinstance(model, nn.Module) else ()
-    return batch.to(next((weight.dtype for weight in weights if weight.is_floating_point()), batch.dtype))
+    return next((weight.dtype for weight in weights if weight.is_floating_point()), None)
 
 
 def base_labels(model: Segmenter, x: torch.Tensor) -> IntArray:
@@ -85,8 +108,13 @@ def predict(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None =
 
 def raw_output(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
     """What the model says, as it says it: one tensor, an entry for each of the batch."""
+    return asked(model, batch, seeds)
+
+
+def asked(model: Callable[..., torch.Tensor], batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
+    """What a function of a model gives for a batch: one tensor, an entry for each of the batch."""
     with torch.no_grad(), model_errors():
-        output = model(batch) if seeds is None else model(batch, seeds=list(seeds))  # type: ignore[call-arg]
+        output = model(batch) if seeds is None else model(batch, seeds=list(seeds))
     if not isinstance(output, torch.Tensor):
         raise InputError(
             f"the model returned {type(output).__name__}, not a tensor of logits or labels: "
@@ -124,16 +152,25 @@ def to_labels(output: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
 
 def _from_logits(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """Arg-max over classes, after upsampling to the input where logits are coarser."""
+    _require_logits(logits, batch)
+    low, high = torch.aminmax(logits)
+    if not (torch.isfinite(low) and torch.isfinite(high)):
+        raise InputError(NOT_FINITE)
+    return _argmax(logits, batch)
+
+
+def _require_logits(logits: torch.Tensor, batch: torch.Tensor) -> None:
     if logits.ndim < 2 or 0 in logits.shape:
         raise InputError(f"logits must be (B, classes, *components), but the model gave shape {tuple(logits.shape)}")
     _require_layout(tuple(logits.shape), tuple(batch.shape[1:]))
-    low, high = torch.aminmax(logits)
-    if not (torch.isfinite(low) and torch.isfinite(high)):
-        raise InputError(
-            "the model gave logits that are not finite (NaN or infinity) for a noisy input: a label from them means "
-            "nothing. Check its weights and precision; for classes to leave out, use a large finite negative logit."
-        )
-    return _argmax(logits, batch)
+
+
+def coarse_logits(output: torch.Tensor, batch: torch.Tensor) -> bool:
+    """Whether a model's output is logits of a batch of images, perhaps coarser; bad shapes are refused."""
+    if not output.is_floating_point():
+        return False
+    _require_logits(output, batch)
+    return is_upsampled(output, batch) or tuple(output.shape[2:]) == tuple(batch.shape[2:])
 
 
 def _argmax(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
@@ -151,17 +188,24 @@ def _argmax(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
 
 def upsampled(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """Logits of images and volumes at the input's resolution, in single precision where they were coarser."""
-    extent = tuple(batch.shape[2:])
-    mode = {2: "bilinear", 3: "trilinear"}.get(len(extent))
-    if not mode or logits.ndim != batch.ndim or tuple(logits.shape[2:]) == extent:
+    if not is_upsampled(logits, batch):
         return logits
+    mode = {4: "bilinear", 5: "trilinear"}[batch.ndim]
+    return nn.functional.interpolate(logits.float(), size=tuple(batch.shape[2:]), mode=mode, align_corners=False)
+
+
+def is_upsampled(logits: torch.Tensor, batch: torch.Tensor) -> bool:
+    """Whether logits are upsampled to the inputs' resolution: those of images and volumes that are coarser."""
+    extent = tuple(batch.shape[2:])
+    if len(extent) not in (2, 3) or logits.ndim != batch.ndim or tuple(logits.shape[2:]) == extent:
+        return False
     if any(coarse > fine for coarse, fine in zip(logits.shape[2:], extent, strict=True)):
         raise InputError(f"logits of size {tuple(logits.shape[2:])} are finer than the input's {extent}")
     if _classes_last(tuple(logits.shape[1:]), extent):
         raise InputError(
             f"logits of shape {tuple(logits.shape)} seem to have their classes last: expected (B, classes, *components)"
         )
-    return nn.functional.interpolate(logits.float(), size=extent, mode=mode, align_corners=False)
+    return True
 
 
 def _classes_last(shape: tuple[int, ...], extent: tuple[int, ...]) -> bool:

@@ -314,7 +314,7 @@ class Smooth:
         """How often each class came up in n draws at x: (classes, *components)."""
         draws = self.draws(x, input_id)
         with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
-            batches = draws.batches("agree", 0, n, advance=advance)
+            batches = draws.outputs("agree", 0, n, advance=advance)
             return last(class_counts(batches, draws.zeros(n, draws.classes or 1))).cpu().numpy().astype(np.int32)
 
     def agreement(
@@ -329,7 +329,7 @@ class Smooth:
             )
         wanted = torch.as_tensor(np.array(labels), device=draws.x.device)
         with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
-            batches = draws.batches("agree", 0, n, advance=advance)
+            batches = draws.outputs("agree", 0, n, advance=advance)
             return last(agreement(batches, wanted, draws.zeros(n))).cpu().numpy().astype(np.int32)
 
 
