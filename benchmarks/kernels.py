@@ -128,7 +128,9 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.manual_seed(0)
     numbers: dict[str, object] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
-    parts = {"noise": noise_differs, "labels": labels_differ} | {f"{n} draws": lambda n=n: times(n) for n in arguments.draws}
+    parts = {"noise": noise_differs, "labels": labels_differ} | {
+        f"{n} draws": lambda n=n: times(n) for n in arguments.draws
+    }
     for name, work in parts.items():
         found = work()
         numbers[name] = found

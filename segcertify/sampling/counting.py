@@ -1,7 +1,8 @@
 """Counting labels over draws, a batch at a time: memory does not grow with the number of draws."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -67,11 +68,12 @@ class Kept:
 def sampled(
     draws: Draws, saved: Checkpoint, *, n: int, n0: int, first: int = 0, prefixes: Sequence[int] = (),
     kept: Kept, progress: bool | Advance | None = None, stops: Stop = lambda done, candidate, counts: False,
+    about: Mapping[str, Any],
 ) -> Votes:  # fmt: skip
     """Candidates from n0 draws, and their agreement with n fresh draws from ``first`` on [Fischer2021, Sample].
 
     Without a pilot (n0 = 0) the n draws choose the candidates too. With one, ``stops`` is asked after each prefix, and
-    may end the run there.
+    may end the run there. ``about`` are more fields of the votes.
     """
     state = saved.load() or State("candidate" if n0 else "agree", 0, draws.batch_size, {})
     draws.batch_size = state.batch_size  # resuming keeps the batch partition
@@ -88,14 +90,14 @@ def sampled(
             zeros = draws.zeros(n0, kept.classes or 1).cpu()
             pilot = {"candidate": candidate} | ({PILOT: state.counts(zeros, PILOT, draws=n0)} if kept.counts else {})
         if candidate is None or kept.counts:
-            votes = _counted(
-                draws, saved, state, pilot, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, advance=advance
+            return _counted(
+                draws, saved, state, pilot, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, advance=advance,
+                about=about,
             )  # fmt: skip
-        else:
-            votes = _agreed(
-                draws, saved, state, candidate, n=n, n0=n0, first=first, prefixes=prefixes, advance=advance, stops=stops
-            )  # fmt: skip
-    return replace(votes, draws=((first, first + votes.n),))
+        return _agreed(
+            draws, saved, state, candidate, n=n, n0=n0, first=first, prefixes=prefixes, advance=advance, stops=stops,
+            about=about,
+        )  # fmt: skip
 
 
 def _candidates(
@@ -111,7 +113,7 @@ def _candidates(
 
 def _agreed(
     draws: Draws, saved: Checkpoint, state: State, candidate: torch.Tensor, *, n: int, n0: int, first: int,
-    prefixes: Sequence[int], advance: Advance, stops: Stop,
+    prefixes: Sequence[int], advance: Advance, stops: Stop, about: Mapping[str, Any],
 ) -> Votes:  # fmt: skip
     """How many of n draws agree with the candidates, also after fewer draws, of which one may be the last."""
     agree = state.goes_on("agree", draws.zeros(n))
@@ -129,13 +131,13 @@ def _agreed(
         if done == n:
             break
     earlier.pop(n, None)
-    votes = draws.record(candidate.cpu().numpy(), agree.cpu().numpy(), n=n, n0=n0)
-    return replace(votes, earlier={m: each.cpu().numpy() for m, each in earlier.items()})
+    others = {"earlier": {m: each.cpu().numpy() for m, each in earlier.items()}, "draws": ((first, first + n),)}
+    return draws.record(candidate.cpu().numpy(), agree.cpu().numpy(), n=n, n0=n0, others={**about, **others})
 
 
 def _counted(
     draws: Draws, saved: Checkpoint, state: State, pilot: Arrays, *, n: int, n0: int, first: int,
-    prefixes: Sequence[int], kept: Kept, advance: Advance,
+    prefixes: Sequence[int], kept: Kept, advance: Advance, about: Mapping[str, Any],
 ) -> Votes:  # fmt: skip
     """How often each class came up in n draws, also after fewer; without candidates, the most frequent ones."""
     candidate = pilot.get("candidate")
@@ -153,16 +155,16 @@ def _counted(
             earlier[f"{COUNTS}_{stop - first}"] = counts.cpu().clone()
         saved.save_if_due("agree", stop - first, {COUNTS: counts, **pilot, **earlier}, last=stop == first + n)
     labels = most_frequent(counts) if candidate is None else candidate
-    votes = draws.record(labels.cpu().numpy(), _at(counts, labels), n=n, n0=n0)
     found = {m: earlier[f"{COUNTS}_{m}"] for m in prefixes}
-    return replace(
-        votes,
-        earlier={m: _at(each, labels.cpu()) for m, each in found.items()},
-        counts=_planes(counts, n) if kept.counts else None,
-        earlier_counts={m: _planes(each, m) for m, each in found.items()},
-        pilot_counts=_planes(pilot[PILOT], n0) if PILOT in pilot else None,
-        classes=kept.classes,
-    )
+    others = {
+        "earlier": {m: _at(each, labels.cpu()) for m, each in found.items()},
+        "counts": _planes(counts, n) if kept.counts else None,
+        "earlier_counts": {m: _planes(each, m) for m, each in found.items()},
+        "pilot_counts": _planes(pilot[PILOT], n0) if PILOT in pilot else None,
+        "classes": kept.classes,
+        "draws": ((first, first + n),),
+    }
+    return draws.record(labels.cpu().numpy(), _at(counts, labels), n=n, n0=n0, others={**about, **others})
 
 
 def _at(counts: torch.Tensor, labels: torch.Tensor) -> IntArray:

@@ -6,7 +6,9 @@ what ran before. The "candidate" and the "agree" draws share nothing.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,8 +38,9 @@ class Draws:
 
     def __init__(
         self, model: Segmenter, noise: Noise, x: torch.Tensor, probe: Probe, *, seed: int, input_id: str,
-        seed_given: bool = True,
+        seed_given: bool = True, given: torch.Tensor | None = None,
     ) -> None:  # fmt: skip
+        """``given`` is the input as it was given, perhaps on the host."""
         self.model, self.noise, self.x, self.seed, self.input_id = model, noise, x, seed, input_id
         self.seed_given = seed_given
         self.components, self.batch_size, self._probe = probe.components, probe.batch_size, probe
@@ -46,6 +49,8 @@ class Draws:
         """Whether batches on CUDA are about equally large, rather than as large as allowed and a small last one."""
         self._bad = torch.zeros(1, dtype=torch.int32, device=x.device)
         """The flag that kernels raise at scores that are not finite."""
+        self._given = x if given is None else given
+        self._digest = _DIGESTS.submit(input_digest, self._given) if x.is_cuda else None
         self._verified = 1
         """The largest batch of which entries were asked again; a single entry has no others beside it."""
 
@@ -143,21 +148,28 @@ class Draws:
         """All of the model's answers to its probe, in plain values."""
         return self._probe.answers
 
-    def record(self, candidate: Array, agree: Array, *, n: int, n0: int) -> Votes:
-        """Votes that say which input, noise and seed they come from."""
+    def record(
+        self, candidate: Array, agree: Array, *, n: int, n0: int, others: Mapping[str, Any] = MappingProxyType({})
+    ) -> Votes:
+        """Votes that say which input, noise and seed they come from; ``others`` are more of their fields."""
         self.require_finite("agree", n)
         return Votes(
             candidate, agree, n=n, n0=n0, noise=self.noise, seed=self.seed, input_id=self.input_id,
-            input_shape=self.input_shape, input_digest=input_digest(self.x), fingerprint=self.fingerprint,
-            seed_given=self.seed_given,
+            input_shape=self.input_shape, input_digest=self.input_digest, fingerprint=self.fingerprint,
+            seed_given=self.seed_given, **others,
         )  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
         """The draws in plain values: a checkpoint of other draws differs in some."""
         return {
-            "noise": described(self.noise), "seed": self.seed, "input_id": self.input_id, "input": input_digest(self.x),
+            "noise": described(self.noise), "seed": self.seed, "input_id": self.input_id, "input": self.input_digest,
             "device": self.x.device.type,
         }  # fmt: skip
+
+    @property
+    def input_digest(self) -> str:
+        """The input's digest, of which a GPU's work does not wait: a thread computes it meanwhile."""
+        return self._digest.result() if isinstance(self._digest, Future) else input_digest(self._given)
 
     def outputs_at_input(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The model's output for noisy copies of the input itself, and these copies: models may differ there alone."""
@@ -261,11 +273,20 @@ def require_device(device: str | torch.device) -> torch.device:
 
 def require_input(x: Input, device: torch.device) -> torch.Tensor:
     """One finite float input on the device."""
+    tensor = as_floats(x).to(device)
+    bad = int((~torch.isfinite(tensor)).sum())
+    if bad:
+        raise InputError(f"x has {bad} entries that are NaN or infinite: clean it before certifying")
+    return tensor
+
+
+def as_floats(x: Input) -> torch.Tensor:
+    """One dense input in single or double precision, where it is."""
     if isinstance(x, np.ndarray):
         plain = x.dtype.newbyteorder("=") if x.dtype != np.longdouble else np.dtype(np.float64)
         x = np.ascontiguousarray(x, plain) if x.dtype.kind in "fiub" else x
     try:
-        tensor = torch.as_tensor(x).detach().to(device)
+        tensor = torch.as_tensor(x).detach()
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"x must be a tensor or an array of floats, but got {type(x).__name__} ({error})") from None
     if not tensor.is_floating_point():
@@ -275,12 +296,12 @@ def require_input(x: Input, device: torch.device) -> torch.Tensor:
     tensor = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
     if tensor.numel() == 0:
         raise InputError(f"x is empty: its shape is {tuple(tensor.shape)}")
-    bad = int((~torch.isfinite(tensor)).sum())
-    if bad:
-        raise InputError(f"x has {bad} entries that are NaN or infinite: clean it before certifying")
     return tensor
+
+
+_DIGESTS = ThreadPoolExecutor(1, thread_name_prefix="input digest")
 
 
 def input_digest(x: torch.Tensor) -> str:
     """A digest of an input's bytes, as votes keep it beside the shape, without which it says too little."""
-    return hashlib.sha256(x.cpu().contiguous().numpy().tobytes()).hexdigest()
+    return hashlib.sha256(x.cpu().contiguous().view(-1).view(torch.uint8).numpy()).hexdigest()

@@ -30,7 +30,9 @@ class Outputs:
     @cached_property
     def scores(self) -> scores.Scores | None:
         """The output as the kernels take it; None if they do not."""
-        if not (self.output.ndim == self.batch.ndim == 4 and fused(self.output) and coarse_logits(self.output, self.batch)):
+        if not (
+            self.output.ndim == self.batch.ndim == 4 and fused(self.output) and coarse_logits(self.output, self.batch)
+        ):
             return None
         size = self.logs_at or (self.batch.shape[2], self.batch.shape[3])
         found = scores.Scores(self.output, size, logs=self.logs_at is not None)
