@@ -131,8 +131,8 @@ def _agreed(
         if done == n:
             break
     earlier.pop(n, None)
-    others = {"earlier": {m: each.cpu().numpy() for m, each in earlier.items()}, "draws": ((first, first + n),)}
-    return draws.record(candidate.cpu().numpy(), agree.cpu().numpy(), n=n, n0=n0, others={**about, **others})
+    others = {"earlier": {m: _on_host(each) for m, each in earlier.items()}, "draws": ((first, first + n),)}
+    return draws.record(_on_host(candidate), _on_host(agree), n=n, n0=n0, others={**about, **others})
 
 
 def _counted(
@@ -165,6 +165,13 @@ def _counted(
         "draws": ((first, first + n),),
     }
     return draws.record(labels.cpu().numpy(), _at(counts, labels), n=n, n0=n0, others={**about, **others})
+
+
+def _on_host(numbers: torch.Tensor) -> IntArray:
+    """Numbers as an array: from a GPU through page-locked memory, which is several times as fast."""
+    if not numbers.is_cuda:
+        return np.asarray(numbers.numpy())
+    return np.asarray(torch.empty_like(numbers, device="cpu", pin_memory=True).copy_(numbers).numpy())
 
 
 def _at(counts: torch.Tensor, labels: torch.Tensor) -> IntArray:

@@ -210,7 +210,7 @@ class _Logits:
 
     @property
     def of_one(self) -> torch.Tensor:
-        """How many logits of one component and class changed by more than rounding and `OF_ONE` of what noise changes."""
+        """How many logits of one component and class changed by more than rounding and `OF_ONE` explain."""
         return (self._of_one > OF_ONE * self._by_noise.sum(0)).sum()
 
 

@@ -77,8 +77,8 @@ class Draws:
 
         def next_outputs(size: int) -> tuple[Outputs, list[int], Answers | None]:
             drawn = self._outputs(phase, range(start, start + size))
-            if drawn.scores is None or self.watch is not None:
-                _ = drawn.labels
+            if drawn.scores is None:
+                _ = drawn.labels  # checked here, where memory may run out and the model is to blame
             if size <= self._verified:
                 return drawn, [], None
             entries = chosen_entries(size, DrawStream(self.seed, self.input_id, "verify", size))
@@ -182,28 +182,26 @@ class Draws:
         return [DrawStream(self.seed, self.input_id, phase, index) for index in indices]
 
     def _outputs(self, phase: Phase, indices: Iterable[int]) -> Outputs:
-        """f(x + noise) for draws as the model gives it, and the batch of x + noise, at the size that the model reads."""
+        """f(x + noise) for draws as the model gives it, and x + noise, at the size that the model reads."""
         streams = self._streams(phase, indices)
-        size = self._read_size
-        if size is None:
+        if self._read_size is None or not isinstance(self.model, Resizing):
             output, batch = noisy_outputs(self.model, self.noise, self.x, streams)
             return Outputs(batch, output, self._bad)
-        batch = self.noise.draw(self.x, Wanted(streams, size, model_dtype(self.model)))
+        batch = self.noise.draw(self.x, Wanted(streams, self._read_size, model_dtype(self.model)))
         seeds = [stream.model_seed for stream in streams] if is_random(self.model) else None
-        logs = asked(self.model.log_scores, batch, seeds)  # type: ignore[union-attr]
+        logs = asked(self.model.log_scores, batch, seeds)
         return Outputs(batch, logs, self._bad, logs_at=(self.x.shape[1], self.x.shape[2]))
 
     @cached_property
     def _read_size(self) -> tuple[int, int] | None:
         """The smaller size at which a model that resizes its images is asked: where noise and counts are fused."""
-        additive = is_proven(self.noise) and self.noise.additive and getattr(self.noise, "channels", None) is None
-        if not (additive and isinstance(self.model, Resizing) and self.x.ndim == 3 and fused(self.x)):
+        plain = is_proven(self.noise) and self.noise.additive and getattr(self.noise, "channels", None) is None
+        image = self.x.ndim == 3 and self.x.dtype == torch.float32 and fused(self.x)
+        if not (plain and image and isinstance(self.model, Resizing)):
             return None
-        return None if self.x.dtype != torch.float32 else self.model.resized_to((self.x.shape[1], self.x.shape[2]))
+        return self.model.resized_to((self.x.shape[1], self.x.shape[2]))
 
-    def _verify(
-        self, phase: Phase, start: int, drawn: Outputs, entries: Sequence[int], first: Answers
-    ) -> None:
+    def _verify(self, phase: Phase, start: int, drawn: Outputs, entries: Sequence[int], first: Answers) -> None:
         """Ask again for some draws of a batch that is larger than all before, in pairs: nothing may have changed.
 
         Where these leave it open, ask for more of them.
@@ -219,6 +217,7 @@ class Draws:
         more = chosen_entries(size, DrawStream(self.seed, self.input_id, "verify", size), MORE)
         kept = first.labels if first.output.is_floating_point() else drawn.labels[more]
         changed = changes(first, self._read_input, ask)
+        self.require_finite(phase, start)
         if changed.noise:
             raise dependent_noise(self.noise)
         found = changed.found or (many_changes(kept, ask_more) if changed.open and size > len(entries) else "")
@@ -227,8 +226,7 @@ class Draws:
 
     def _answers(self, phase: Phase, indices: Sequence[int]) -> Answers:
         """New answers to some draws."""
-        drawn = self._outputs(phase, indices)
-        return Answers(drawn.batch, drawn.output, drawn.labels)
+        return self._outputs(phase, indices).answers()
 
     @cached_property
     def _read_input(self) -> torch.Tensor:
@@ -304,4 +302,4 @@ _DIGESTS = ThreadPoolExecutor(1, thread_name_prefix="input digest")
 
 def input_digest(x: torch.Tensor) -> str:
     """A digest of an input's bytes, as votes keep it beside the shape, without which it says too little."""
-    return hashlib.sha256(x.cpu().contiguous().view(-1).view(torch.uint8).numpy()).hexdigest()
+    return hashlib.sha256(x.cpu().contiguous().view(-1).view(torch.uint8).numpy().data).hexdigest()

@@ -30,9 +30,9 @@ class Outputs:
     @cached_property
     def scores(self) -> scores.Scores | None:
         """The output as the kernels take it; None if they do not."""
-        if not (
-            self.output.ndim == self.batch.ndim == 4 and fused(self.output) and coarse_logits(self.output, self.batch)
-        ):
+        if self.output.ndim != 4 or self.batch.ndim != 4 or not fused(self.output):
+            return None
+        if not coarse_logits(self.output, self.batch):
             return None
         size = self.logs_at or (self.batch.shape[2], self.batch.shape[3])
         found = scores.Scores(self.output, size, logs=self.logs_at is not None)
@@ -41,36 +41,40 @@ class Outputs:
     @cached_property
     def labels(self) -> torch.Tensor:
         """Label maps (B, *components), checked, in memory of their own."""
-        if self.scores is None:
-            return to_labels(self.output, self.batch)
-        labels = scores.label_maps(self.scores, self.bad)
+        labels = self._labels
         require_finite(self.bad)
         return labels
+
+    @cached_property
+    def _labels(self) -> torch.Tensor:
+        return to_labels(self.output, self.batch) if self.scores is None else scores.label_maps(self.scores, self.bad)
 
     @property
     def components(self) -> tuple[int, ...]:
         """The shape of a label map."""
-        return tuple(self.labels.shape[1:]) if self.scores is None else self.scores.size
+        return tuple(self._labels.shape[1:]) if self.scores is None else self.scores.size
 
     def kept(self) -> "Outputs":
         """The same where the model may be called again: its output may lie in memory that it uses again."""
-        if self.scores is None:
-            _ = self.labels
-            return self
-        return Outputs(self.batch, self.output.clone(), self.bad, self.logs_at)
+        return self if self.scores is None else Outputs(self.batch, self.output.clone(), self.bad, self.logs_at)
+
+    def answers(self) -> Answers:
+        """The answers, to be compared: scores that are not finite have raised the flag, no more."""
+        if self.logs_at is None:
+            return Answers(self.batch, self.output, self._labels)
+        return Answers(self.batch, self.output.nan_to_num(), self._labels)
 
     def at(self, entries: Sequence[int]) -> Answers:
         """The answers to some entries, in memory of their own."""
         if self.scores is None:
-            return Answers(self.batch, self.output, self.labels).at(entries)
+            return self.answers().at(entries)
         chosen = torch.tensor(list(entries), device=self.batch.device)
-        some = Outputs(self.batch[chosen], self.output[chosen], self.bad, self.logs_at)
-        return Answers(some.batch, some.output, some.labels)
+        return Outputs(self.batch[chosen], self.output[chosen], self.bad, self.logs_at).answers()
 
     def add_agreement(self, candidate: torch.Tensor, agree: torch.Tensor) -> None:
         """Add to ``agree`` how many entries give each component the candidate's label."""
         if self.scores is None:
-            agree += (self.labels == candidate).sum(0, dtype=agree.dtype)
+            agree += (self._labels == candidate).sum(0, dtype=agree.dtype)
         else:
             scores.add_agreement(self.scores, candidate, agree, self.bad)
 
@@ -79,13 +83,13 @@ class Outputs:
 
         A label that is not below ``classes`` is refused; where the number is not known, counts of more are added.
         """
-        most = int(self.labels.max()) + 1 if self.scores is None else self.output.shape[1]
+        most = int(self._labels.max()) + 1 if self.scores is None else self.output.shape[1]
         if classes and most > classes:
             raise InputError(f"the model gave the label {most - 1}, but it has classes={classes}: say how many")
         if most > len(counts):
             counts = torch.cat([counts, counts.new_zeros((most - len(counts), *counts.shape[1:]))])
         if self.scores is None:
-            counts.scatter_add_(0, self.labels, counts.new_ones(()).expand(self.labels.shape))
+            counts.scatter_add_(0, self._labels, counts.new_ones(()).expand(self._labels.shape))
         else:
             scores.add_class_counts(self.scores, counts, self.bad)
         return counts

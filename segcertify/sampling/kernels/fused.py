@@ -1,6 +1,7 @@
 """Whether the Triton kernels run, or their plain torch twins."""
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib.util import find_spec
 
@@ -8,13 +9,18 @@ import torch
 
 
 def fused(tensor: torch.Tensor) -> bool:
-    """Whether a Triton kernel can take a tensor: on CUDA, or anywhere in Triton's interpreter, where it is installed."""
+    """Whether a Triton kernel can take a tensor: on CUDA, or anywhere in Triton's interpreter, if it is installed."""
     return like_cuda(tensor) and has_triton()
 
 
 def like_cuda(tensor: torch.Tensor) -> bool:
     """Whether a tensor is on CUDA, or is treated as one that is: in Triton's interpreter."""
     return tensor.is_cuda or interpreted()
+
+
+def on_device_of(tensor: torch.Tensor) -> AbstractContextManager[object]:
+    """Within, kernels are launched on a tensor's device."""
+    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
 
 
 @cache

@@ -42,7 +42,7 @@ def plus(
     return plus_twin(x, keys, law, scale, shift, call, size, dtype or x.dtype)
 
 
-def plus_twin(
+def plus_twin(  # noqa: PLR0917
     x: torch.Tensor, keys: torch.Tensor, law: Law, scale: float, shift: float, call: int,
     size: tuple[int, int] | None, dtype: torch.dtype,
 ) -> torch.Tensor:  # fmt: skip
@@ -86,7 +86,7 @@ def _of_law(drawn: torch.Tensor, law: Law, dtype: torch.dtype) -> torch.Tensor:
         bits = 32 if dtype == torch.float64 else 24
         return (drawn >> (32 - bits)).to(dtype) * 2.0**-bits
     if law == "normal":  # Box and Muller, of neighbouring words
-        first, second = drawn.unflatten(1, (-1, 2)).unbind(2)
+        first, second = drawn.view(len(drawn), -1, 2).unbind(2)
         radius, angle = (-2 * _unit(first, dtype).log()).sqrt(), 2 * math.pi * _unit(second, dtype)
         return torch.stack([radius * angle.cos(), radius * angle.sin()], 2).flatten(1)
     if law == "exponential":

@@ -6,6 +6,7 @@ Full-size scores and label maps are never held. Nothing here waits for the devic
 flag on it, which the host reads before any count is used. (Of logarithms, minus infinity is a score of 0.)
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -73,7 +74,7 @@ def labels_twin(scores: Scores, bad: torch.Tensor) -> torch.Tensor:
     return interpolate(values.float(), size=scores.size, mode="bilinear", align_corners=False).argmax(1)
 
 
-def resize_exp(logs: torch.Tensor, size: tuple[int, ...]) -> torch.Tensor:
+def resize_exp(logs: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
     """log of the bilinear resize of exp(logs), without overflow or underflow: one axis at a time."""
     for axis, target in ((2, size[0]), (3, size[1])):
         if logs.shape[axis] != target:

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """`philox` as Triton kernels: noise drawn, added, resized and cast in one launch for a whole batch of draws."""
 
 from __future__ import annotations
@@ -5,6 +6,8 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
+
+from segcertify.sampling.kernels.fused import on_device_of
 
 BLOCK = 256
 LAWS = {"normal": 0, "laplace": 1, "exponential": 2, "uniform": 3}
@@ -16,18 +19,18 @@ def plus(
 ) -> torch.Tensor:  # fmt: skip
     """`philox.plus` for single precision."""
     x, draws = x.contiguous(), len(keys)
-    if size is None:
-        out = x.new_empty((draws, *x.shape), dtype=dtype)
-        grid = triton.cdiv(x.numel(), 4 * BLOCK), draws
-        _plus[grid](x, keys, out, x.numel(), call, scale, shift, LAW=LAWS[law], BLOCK=BLOCK)
-        return out
-    channels, height, width = x.shape
-    out = x.new_empty((draws, channels, *size), dtype=dtype)
-    grid = triton.cdiv(out[0].numel(), BLOCK), draws
-    _plus_resized[grid](
-        x, keys, out, channels, height, width, *size, height / size[0], width / size[1], call, scale, shift,
-        LAW=LAWS[law], BLOCK=BLOCK,
-    )  # fmt: skip
+    out = x.new_empty((draws, *(x.shape if size is None else (len(x), *size))), dtype=dtype)
+    entries = out[0].numel()
+    with on_device_of(x):
+        if size is None:
+            _plus[triton.cdiv(entries, 4 * BLOCK), draws](
+                x, keys, out, entries, call, scale, shift, LAW=LAWS[law], BLOCK=BLOCK
+            )  # fmt: skip
+        else:
+            ratios = x.shape[1] / size[0], x.shape[2] / size[1]
+            _plus_resized[triton.cdiv(entries, BLOCK), draws](
+                x, keys, out, *x.shape, *size, *ratios, call, scale, shift, LAW=LAWS[law], BLOCK=BLOCK
+            )  # fmt: skip
     return out
 
 

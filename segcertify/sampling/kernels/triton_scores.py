@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """`scores` as Triton kernels: a program owns a tile of pixels and goes through all draws and classes.
 
 Where an image is 2, 4, 8 or 16 times as large as the scores, a thread takes the pixels between four neighbouring
@@ -12,10 +13,14 @@ import torch
 import triton
 import triton.language as tl
 
+from segcertify.sampling.kernels.fused import on_device_of
+
 if TYPE_CHECKING:
     from segcertify.sampling.kernels.scores import Scores
 
 BLOCK = 128
+SIZES = ["sb", "sc", "sh", "sw", "draws", "classes", "h", "w", "height", "width"]
+"""One compiled kernel serves all sizes."""
 FACTORS = {2: 2, 4: 4, 8: 2, 16: 1}
 """Of each factor the rows of a cell that one thread takes: at most 16 pixels, or they would not fit into registers."""
 
@@ -46,10 +51,11 @@ def _run(kernel: triton.JITFunction, scores: Scores, results: tuple[torch.Tensor
     factor = down if even else 0
     rows = FACTORS[factor] if even else 1
     across_cells, down_cells = (w + 1, (h + 1) * factor // rows) if even else (width, height)
-    kernel[triton.cdiv(across_cells, BLOCK), down_cells](
-        values, *values.stride(), *results, draws, classes, h, w, height, width, h / height, w / width,
-        LOGS=scores.logs, FACTOR=factor, ROWS=rows, BLOCK=BLOCK,
-    )  # fmt: skip
+    with on_device_of(values):
+        kernel[triton.cdiv(across_cells, BLOCK), down_cells](
+            values, *values.stride(), *results, draws, classes, h, w, height, width, h / height, w / width,
+            LOGS=scores.logs, FACTOR=factor, ROWS=rows, BLOCK=BLOCK,
+        )  # fmt: skip
 
 
 @triton.jit
@@ -122,7 +128,7 @@ def _labels(
         largest = _largest(image, sc, sh, sw, i0, i1, j0, j1, wy[0], wx[0], classes, FACTOR, BLOCK)
         bad = bad | ~(tl.abs(largest) < float("inf"))
     best, label = (), ()
-    for n in tl.static_range(PIXELS):
+    for _n in tl.static_range(PIXELS):
         best = best + (tl.full((BLOCK,), float("-inf"), tl.float32),)
         label = label + (tl.zeros((BLOCK,), tl.int32),)
     for k in range(classes):
@@ -145,7 +151,7 @@ def _labels(
     return label, bad
 
 
-@triton.jit(do_not_specialize=["draws"])
+@triton.jit(do_not_specialize=SIZES)
 def _add_agreement(
     values, sb, sc, sh, sw, candidate, agree, flag, draws, classes, h, w, height, width, down, across,
     LOGS: tl.constexpr, FACTOR: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -153,7 +159,7 @@ def _add_agreement(
     i0, i1, j0, j1, ys, xs, wy, wx = _tile(h, w, height, width, down, across, FACTOR, ROWS, BLOCK)
     PIXELS: tl.constexpr = ROWS * FACTOR if FACTOR else 1
     found = ()
-    for n in tl.static_range(PIXELS):
+    for _n in tl.static_range(PIXELS):
         found = found + (tl.zeros((BLOCK,), tl.int32),)
     ever = tl.zeros((BLOCK,), tl.int1)
     for draw in range(draws):
@@ -174,7 +180,7 @@ def _add_agreement(
     _raise(flag, ever)
 
 
-@triton.jit(do_not_specialize=["draws"])
+@triton.jit(do_not_specialize=SIZES)
 def _add_class_counts(
     values, sb, sc, sh, sw, counts, flag, draws, classes, h, w, height, width, down, across,
     LOGS: tl.constexpr, FACTOR: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -195,7 +201,7 @@ def _add_class_counts(
     _raise(flag, ever)
 
 
-@triton.jit(do_not_specialize=["draws"])
+@triton.jit(do_not_specialize=SIZES)
 def _label_maps(
     values, sb, sc, sh, sw, out, flag, draws, classes, h, w, height, width, down, across,
     LOGS: tl.constexpr, FACTOR: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
