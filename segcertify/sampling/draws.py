@@ -17,11 +17,13 @@ from torch import nn
 
 from segcertify.arrays import Array
 from segcertify.errors import InputError, ModelError
-from segcertify.noise import Noise, described, is_proven
+from segcertify.noise import Gaussian, Laplace, Noise, Uniform, described
 from segcertify.progress import Advance
 from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
 from segcertify.sampling.cross_talk import MORE, Answers, changes, chosen_entries, many_changes
 from segcertify.sampling.kernels.fused import fused
+from segcertify.sampling.kernels.philox import Law, is_fused
+from segcertify.sampling.kernels.scores import Scores
 from segcertify.sampling.outputs import Outputs, require_finite
 from segcertify.sampling.probe import Probe, dependent_answers, dependent_noise, noisy_outputs
 from segcertify.sampling.segmenter import Resizing, Segmenter, asked, is_random, model_dtype
@@ -29,6 +31,8 @@ from segcertify.sampling.streams import DrawStream, Phase, Wanted
 from segcertify.votes import Votes
 
 Input = torch.Tensor | Array
+LAWS: Mapping[type[Any], Law] = {Gaussian: "normal", Laplace: "laplace", Uniform: "uniform"}
+"""The noises that can be drawn where a model looks alone, and their laws."""
 Watch = Callable[[Phase, int, torch.Tensor], None]
 """What is called with the phase, the first index and the label maps of each batch, before they are counted."""
 
@@ -195,11 +199,15 @@ class Draws:
     @cached_property
     def _read_size(self) -> tuple[int, int] | None:
         """The smaller size at which a model that resizes its images is asked: where noise and counts are fused."""
-        plain = is_proven(self.noise) and self.noise.additive and getattr(self.noise, "channels", None) is None
-        image = self.x.ndim == 3 and self.x.dtype == torch.float32 and fused(self.x)
-        if not (plain and image and isinstance(self.model, Resizing)):
+        law = LAWS.get(type(self.noise))
+        plain = law is not None and getattr(self.noise, "channels", None) is None
+        if not (plain and self.x.ndim == 3 and fused(self.x) and isinstance(self.model, Resizing)):
             return None
-        return self.model.resized_to((self.x.shape[1], self.x.shape[2]))
+        whole = self.x.shape[1], self.x.shape[2]
+        size, dtype = self.model.resized_to(whole), model_dtype(self.model) or self.x.dtype
+        if size is None or law is None or not is_fused(self.x, law, resized=True, dtype=dtype):
+            return None
+        return size if Scores(self.x.new_empty((1, 2, *size)), whole, logs=True).fused else None
 
     def _verify(self, phase: Phase, start: int, drawn: Outputs, entries: Sequence[int], first: Answers) -> None:
         """Ask again for some draws of a batch that is larger than all before, in pairs: nothing may have changed.

@@ -47,7 +47,11 @@ class Outputs:
 
     @cached_property
     def _labels(self) -> torch.Tensor:
-        return to_labels(self.output, self.batch) if self.scores is None else scores.label_maps(self.scores, self.bad)
+        if self.scores is not None:
+            return scores.label_maps(self.scores, self.bad)
+        if self.logs_at is not None:
+            return scores.labels_twin(scores.Scores(self.output, self.logs_at, logs=True), self.bad)
+        return to_labels(self.output, self.batch)
 
     @property
     def components(self) -> tuple[int, ...]:

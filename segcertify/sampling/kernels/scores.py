@@ -13,7 +13,10 @@ import torch
 from torch.nn.functional import interpolate
 
 from segcertify.sampling.kernels.fused import fused
+from segcertify.sampling.kernels.trust import trusted
 
+FACTORS = {2: 2, 4: 4, 8: 2, 16: 1}
+"""Of each factor the rows between two scores that one thread takes: more would not fit into registers."""
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -28,8 +31,20 @@ class Scores:
 
     @property
     def fused(self) -> bool:
-        """Whether a kernel takes them."""
-        return fused(self.values) and self.values.dtype in TYPES
+        """Whether kernels, which gave what the twins give, take them."""
+        if self.values.dtype not in TYPES or not fused(self.values):
+            return False
+        factor = self.factor
+        kind = "logarithms" if self.logs else "logits"
+        case = f"{kind} in {self.values.dtype}, upsampled by {factor or 'any factor'}, on {self.values.device}"
+        return trusted("counts", case, lambda: _differs(self.values.device, self.values.dtype, self.logs, factor))
+
+    @property
+    def factor(self) -> int:
+        """How many times as large the image is, if that is a power of two for which kernels have a form; else 0."""
+        factor = self.size[0] // self.values.shape[2]
+        whole = tuple(factor * side for side in self.values.shape[2:]) == self.size
+        return factor if whole and factor in FACTORS else 0
 
 
 def add_agreement(scores: Scores, candidate: torch.Tensor, agree: torch.Tensor, bad: torch.Tensor) -> None:
@@ -60,6 +75,42 @@ def label_maps(scores: Scores, bad: torch.Tensor) -> torch.Tensor:
 
         return triton_scores.label_maps(scores, bad).long()
     return labels_twin(scores, bad)
+
+
+def _differs(device: torch.device, dtype: torch.dtype, logs: bool, factor: int) -> str:
+    """Which of the kernels give something else than the twin for small scores; empty if none."""
+    from segcertify.sampling.kernels import triton_scores
+
+    values = torch.randn((3, 5, 4, 6), generator=torch.Generator().manual_seed(8)).mul_(8).to(device, dtype)
+    size = (4 * factor, 6 * factor) if factor else (9, 11)
+    twin = labels_twin(Scores(values, size, logs), torch.zeros(1, dtype=torch.int32, device=device))
+    candidate, sevens = twin[1].to(torch.int16), torch.full((6, *size), 7, dtype=torch.uint8, device=device)
+
+    def agreement(asked: Scores, bad: torch.Tensor) -> torch.Tensor:
+        agree = sevens[0].clone()
+        triton_scores.add_agreement(asked, candidate, agree, bad)
+        return agree
+
+    def class_counts(asked: Scores, bad: torch.Tensor) -> torch.Tensor:
+        counts = sevens.clone()
+        triton_scores.add_class_counts(asked, counts, bad)
+        return counts
+
+    right = {
+        "label_maps": (triton_scores.label_maps, twin.to(torch.int16)),
+        "add_agreement": (agreement, sevens[0] + (twin == candidate).sum(0, dtype=torch.uint8)),
+        "add_class_counts": (class_counts, sevens.clone().scatter_add_(0, twin, sevens.new_ones(twin.shape))),
+    }
+    wrong = []
+    for name, (kernel, expected) in right.items():
+        fine = []
+        for value in (0.0, torch.nan, torch.inf):
+            asked, bad = Scores(values.clone(), size, logs), torch.zeros(1, dtype=torch.int32, device=device)
+            asked.values[2, 4, 3, 5] += value
+            found = kernel(asked, bad)
+            fine.append(torch.equal(found, expected) and not int(bad) if value == 0 else int(bad) == 1)
+        wrong += [] if all(fine) else [f"{name} (right without and with NaN and infinity: {fine})"]
+    return f"wrong are {', '.join(wrong)}" if wrong else ""
 
 
 def labels_twin(scores: Scores, bad: torch.Tensor) -> torch.Tensor:

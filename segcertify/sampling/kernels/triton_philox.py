@@ -108,7 +108,7 @@ def _source(at, ratio, side):
     return low, tl.minimum(low + 1, side - 1), where - low
 
 
-@triton.jit(do_not_specialize=["call"])
+@triton.jit(do_not_specialize=["channels", "height", "width", "rows", "columns", "call"])
 def _plus_resized(
     x, keys, out, channels, height, width, rows, columns, down, across, call, scale, shift,
     LAW: tl.constexpr, BLOCK: tl.constexpr,

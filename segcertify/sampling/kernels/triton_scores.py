@@ -7,22 +7,16 @@ scores (a cell), reads these once, and weights are constants. Else a thread take
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 import triton
 import triton.language as tl
 
 from segcertify.sampling.kernels.fused import on_device_of
-
-if TYPE_CHECKING:
-    from segcertify.sampling.kernels.scores import Scores
+from segcertify.sampling.kernels.scores import FACTORS, Scores
 
 BLOCK = 128
 SIZES = ["sb", "sc", "sh", "sw", "draws", "classes", "h", "w", "height", "width"]
 """One compiled kernel serves all sizes."""
-FACTORS = {2: 2, 4: 4, 8: 2, 16: 1}
-"""Of each factor the rows of a cell that one thread takes: at most 16 pixels, or they would not fit into registers."""
 
 
 def add_agreement(scores: Scores, candidate: torch.Tensor, agree: torch.Tensor, bad: torch.Tensor) -> None:
@@ -46,11 +40,9 @@ def _run(kernel: triton.JITFunction, scores: Scores, results: tuple[torch.Tensor
     """Launch a kernel on all tiles of the image."""
     values, (height, width) = scores.values, scores.size
     draws, classes, h, w = values.shape
-    down, across = height // h, width // w
-    even = down == across and (h * down, w * across) == (height, width) and down in FACTORS
-    factor = down if even else 0
-    rows = FACTORS[factor] if even else 1
-    across_cells, down_cells = (w + 1, (h + 1) * factor // rows) if even else (width, height)
+    factor = scores.factor
+    rows = FACTORS[factor] if factor else 1
+    across_cells, down_cells = (w + 1, (h + 1) * factor // rows) if factor else (width, height)
     with on_device_of(values):
         kernel[triton.cdiv(across_cells, BLOCK), down_cells](
             values, *values.stride(), *results, draws, classes, h, w, height, width, h / height, w / width,
