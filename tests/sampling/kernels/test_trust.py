@@ -18,6 +18,7 @@ SCORES, PHILOX = (f"segcertify.sampling.kernels.triton_{name}" for name in ("sco
 def _as_on_a_gpu(monkeypatch):
     """Kernels are asked for although there is no GPU: stand-ins, made of the twins. Nothing is known of them yet."""
     monkeypatch.setattr(trust, "_KNOWN", {})
+    monkeypatch.setattr(trust, "interpreted", lambda: False)
     for module in (scores, philox):
         monkeypatch.setattr(module, "fused", lambda tensor: True)
     monkeypatch.setattr("segcertify.sampling.outputs.fused", lambda tensor: True)
