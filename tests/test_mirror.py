@@ -54,7 +54,7 @@ WITHOUT = ("__init__.py", "__main__.py", "arrays.py")
 
 
 def modules():
-    """All but those for Triton, which may be absent: they are run by the tests of the twin that they are named after."""
+    """All but those for Triton, which may be absent: the tests of the twins that they are named after run them."""
     files = (path for path in PACKAGE.rglob("*.py") if path.name not in WITHOUT and not path.name.startswith("triton_"))
     return sorted(path.relative_to(PACKAGE) for path in files)
 
