@@ -7,7 +7,10 @@ from scipy.stats import kstest, laplace, norm, uniform
 from torch import nn
 
 import segcertify as sc
-from segcertify.sampling.streams import DrawStream
+from segcertify.models import MultiScale
+from segcertify.sampling.kernels import philox, scores
+from segcertify.sampling.kernels.scores import Scores
+from segcertify.sampling.streams import DrawStream, Wanted, key_words
 
 pytestmark = pytest.mark.cuda
 
@@ -62,6 +65,142 @@ def test_the_law_is_that_of_the_cpu(noise, law):
     batch = batch.cpu().numpy()
     assert kstest(batch.ravel(), law.cdf).pvalue > 1e-6
     assert abs(np.corrcoef(batch)[np.triu_indices(10, 1)]).max() < 5.9 / np.sqrt(20_000)
+
+
+@every
+def test_all_draws_at_once_are_those_that_streams_fill(noise, shape):
+    """The sampler draws a batch in one launch: with the numbers of its streams, each alone and cast later."""
+    x, whole = an_input(shape).cuda(), [DrawStream(3, "", "agree", j) for j in range(6)]
+    together = noise.draw(x, Wanted(whole, dtype=torch.bfloat16 if noise.additive else None))
+    alone = torch.cat([noise.draw(x, [DrawStream(3, "", "agree", j)]) for j in range(6)])
+    assert torch.equal(together, alone.to(together.dtype))
+
+
+@pytest.mark.parametrize("noise", [sc.Gaussian(0.25), sc.Laplace(0.25), sc.Uniform(0.25)], ids=str)
+def test_kernels_are_their_twins(noise):
+    """Noise to a few last bits, at full size and where only the pixels are drawn that a resize reads."""
+    law, scale, shift = {"Gaussian": ("normal", 0.25, 0.0), "Laplace": ("laplace", 0.25, 0.0),
+                         "Uniform": ("uniform", 0.5, -0.5)}[type(noise).__name__]  # fmt: skip
+    x, streams = an_input((3, 21, 30)).cuda(), [DrawStream(0, "", "agree", j) for j in range(5)]
+    keys = key_words(streams, x.device)
+    for size in (None, (5, 8), (21, 30)):
+        ours = philox.plus(x, keys, law, scale, shift=shift, size=size)
+        twin = philox.plus_twin(x, keys, law, scale, shift, 0, size, x.dtype)
+        assert (ours - twin).abs().max() < 5e-6
+    assert torch.equal(noise.draw(x, streams), philox.plus(x, keys, law, scale, shift=shift))
+
+
+def logits_of(coarse, logs):
+    values = 4 * torch.randn(6, 5, *coarse, generator=torch.Generator().manual_seed(0))
+    if logs:
+        values[0] *= 40  # beyond the range of exp
+        values[1, 2] = -torch.inf
+    return values.cuda()
+
+
+@pytest.mark.parametrize("logs", [False, True])
+@pytest.mark.parametrize("size", [(28, 60), (19, 33), (7, 15)])
+def test_counts_are_the_twins(size, logs):
+    """Labels may differ where the two best scores differ by rounding alone: of 10,000 such pixels at most a few."""
+    asked, bad = Scores(logits_of((7, 15), logs), size, logs), torch.zeros(1, dtype=torch.int32, device="cuda")
+    twin, ours = scores.labels_twin(asked, bad.clone()), scores.label_maps(asked, bad)
+    assert (twin != ours).sum() <= 2
+    candidate, agree = ours[0].to(torch.int16), torch.full(size, 3, dtype=torch.uint8, device="cuda")
+    counts = torch.ones(7, *size, dtype=torch.int16, device="cuda")
+    scores.add_agreement(asked, candidate, agree, bad)
+    scores.add_class_counts(asked, counts, bad)
+    assert torch.equal(agree, 3 + (ours == candidate).sum(0).to(torch.uint8))
+    assert torch.equal(counts, torch.ones_like(counts).scatter_add_(0, ours, counts.new_ones(ours.shape)))
+    assert not int(bad)
+    for value in (torch.nan, torch.inf):
+        spoilt = asked.values.clone()
+        spoilt[-1, -1, -1, -1] = value
+        bad.zero_()
+        scores.add_agreement(Scores(spoilt, size, logs), candidate, agree, bad)
+        assert int(bad)
+
+
+def test_votes_do_not_depend_on_how_much_is_fused(monkeypatch):
+    """A network behind a resize: noise, scores and counts in kernels; in twins; and as any other model."""
+    torch.manual_seed(0)
+    model = MultiScale(nn.Conv2d(3, 5, 5, stride=2, padding=2), [0.5]).cuda().eval()
+    x, settings = an_input((3, 64, 96)), {"noise": sc.Gaussian(0.25), "n": 30, "n0": 6, "seed": 0, "device": "cuda"}
+    fused = sc.sample(model, x, **settings)
+    assert same(fused, sc.sample(model, x, **settings, batch_size=7))
+    counted = sc.sample(model, x, **settings, counts=True)
+    assert same(fused, counted)
+    plain = sc.sample(model.forward, x, **settings)
+    monkeypatch.setattr("segcertify.sampling.kernels.fused.has_triton", lambda: False)
+    twins = sc.sample(model, x, **settings)
+    for other in (plain, twins):  # rounding decides near ties
+        assert (fused.candidate != other.candidate).mean() < 0.002
+        assert np.abs(fused.agree.astype(int) - other.agree).mean() < 0.01
+
+
+def test_scores_that_are_not_finite_never_leave_the_sampler(tmp_path):
+    """Late and rare, in the fused path: no votes, no counts, and no checkpoint is written from then on."""
+    calls = []
+
+    def late(batch):
+        calls.append(1)
+        logits = nn.functional.avg_pool2d(batch, 4)
+        if len(calls) > 12:
+            logits[-1, 1, 3, 4] = torch.nan
+        return logits
+
+    path, x = tmp_path / "resume", an_input((3, 32, 48))
+    settings = {"noise": sc.Gaussian(0.25), "n": 60, "n0": 6, "batch_size": 6, "seed": 0, "device": "cuda"}
+    with pytest.raises(sc.InputError, match="not finite"):
+        sc.sample(late, x, **settings, checkpoint=path, checkpoint_every=0)
+    calls.clear()
+    with pytest.raises(sc.InputError, match="not finite"):
+        sc.Smooth(late, sc.Gaussian(0.25), batch_size=6, seed=0, device="cuda").counts(x, n=90)
+    resumed = sc.sample(lambda batch: nn.functional.avg_pool2d(batch, 4), x, **settings, checkpoint=path)
+    assert same(resumed, sc.sample(lambda batch: nn.functional.avg_pool2d(batch, 4), x, **settings))
+
+
+def test_a_model_may_use_its_output_again():
+    """As a captured CUDA graph does."""
+    held = {}
+
+    def thrifty(batch):
+        logits = nn.functional.avg_pool2d(batch, 4)
+        return held.setdefault(batch.shape, torch.empty_like(logits)).copy_(logits)
+
+    settings = {"noise": sc.Gaussian(0.25), "n": 40, "n0": 8, "seed": 0, "device": "cuda"}
+    plain = sc.sample(lambda batch: nn.functional.avg_pool2d(batch, 4), an_input((3, 32, 48)), **settings)
+    assert same(sc.sample(thrifty, an_input((3, 32, 48)), **settings), plain)
+
+
+def test_cross_talk_is_found_in_the_fused_path():
+    """Entries that are all the last one, in batches above the probe's; also behind a resize."""
+    network = nn.Conv2d(3, 4, 3, padding=1).cuda().eval()
+
+    def leaking(batch):
+        logits = network(batch)
+        return logits[-1:].expand_as(logits).clone() if len(batch) > 2 else logits
+
+    for model in (leaking, MultiScale(leaking, [0.5])):
+        with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+            sc.sample(model, an_input((3, 32, 48)), noise=sc.Gaussian(0.25), seed=0, device="cuda")
+
+
+def test_the_loop_does_not_wait_for_the_device():
+    """From noise to counts, once the batch size is verified: torch is told to fail at any synchronisation."""
+    model = nn.Conv2d(3, 5, 4, stride=4).cuda().eval()
+    x = an_input((3, 64, 96)).cuda()
+    draws = sc.Smooth(model, sc.Gaussian(0.25), seed=0, batch_size=8).draws(x)
+    agree, candidate = draws.zeros(80), draws.zeros(32_766)
+    batches = draws.outputs("agree", 0, 80)
+    next(batches)[1].add_agreement(candidate, agree)
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(8):
+            next(batches)[1].add_agreement(candidate, agree)
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+    assert int(agree.sum()) > 0
 
 
 def test_a_network_in_memory_that_runs_out_halves_its_batch():
@@ -139,7 +278,7 @@ def test_full_size_frames():
 @pytest.mark.filterwarnings("default")
 def test_models_on_the_gpu(tmp_path):
     """HRNet, scales, bf16 and an exported program give the votes of the plain model, but for a few near ties."""
-    from segcertify.models import MultiScale, load, with_precision
+    from segcertify.models import load, with_precision
     from segcertify.models.networks.hrnet import Architecture, HRNet
 
     torch.manual_seed(0)

@@ -9,7 +9,7 @@ from scipy import special
 
 from segcertify.arrays import FloatArray
 from segcertify.errors import InputError, require_integer, require_not_negative
-from segcertify.noise.base import P, ScaledNoise, Stream, Tensor, above_half, filled, gaussian_worst
+from segcertify.noise.base import P, ScaledNoise, Stream, Tensor, above_half, added, gaussian_worst
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,12 +64,11 @@ class Gaussian(ScaledNoise):
         return math.prod(input_shape) // input_shape[self.axis] * len(self.channels)
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
-        where = () if self.channels is None else (*[slice(None)] * (self.axis % x.ndim), list(self.channels))
-        noise = filled(x[where], streams, lambda stream, entry: stream.normal_(entry)).mul_(self.sigma)
         if self.channels is None:
-            return noise.add_(x)
+            return added(x, streams, "normal", self.sigma)
+        where = (*[slice(None)] * (self.axis % x.ndim), list(self.channels))
         batch = x.repeat(len(streams), *[1] * x.ndim)
-        batch[(slice(None), *where)] += noise
+        batch[(slice(None), *where)] = added(x[where], streams, "normal", self.sigma)
         return batch
 
     def check(self, input_shape: tuple[int, ...]) -> None:
@@ -116,10 +115,7 @@ class Laplace(ScaledNoise):
         return np.where(p <= shrunk / 2, near, np.where(p <= 0.5, across, far))  # across: over the density's peak
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
-        batch = filled(  # a difference of two exponentials is Laplace
-            x, streams, lambda stream, entry: stream.exponential_(entry).sub_(stream.exponential_(x.new_empty(x.shape)))
-        )
-        return batch.mul_(self.b).add_(x)
+        return added(x, streams, "laplace", self.b)
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,5 +142,4 @@ class Uniform(ScaledNoise):
         return np.asarray(p + radius / 2)
 
     def draw(self, x: Tensor, streams: Sequence[Stream]) -> Tensor:
-        batch = filled(x, streams, lambda stream, entry: stream.uniform_(entry))
-        return batch.sub_(0.5).mul_(2 * self.lam).add_(x)
+        return added(x, streams, "uniform", 2 * self.lam, -0.5)

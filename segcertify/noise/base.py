@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
@@ -176,19 +176,39 @@ PARALLEL_FROM = 2**13
 """The fewest numbers of an input that are worth another thread."""
 
 
-def filled(x: Tensor, streams: Sequence[Stream], fill: Callable[[Stream, Tensor], object]) -> Tensor:
-    """A batch of the shape of x for each stream, which fills it: several at once, in as many threads as it allows.
+def added(x: Tensor, streams: Sequence[Stream], law: str, scale: float, shift: float = 0.0) -> Tensor:
+    """x plus ``scale`` times (numbers of a law + ``shift``), a batch of one copy for each stream.
 
-    Each stream's numbers are its own, so threads change none of them. ``fill`` must share nothing between entries.
+    Streams that can add all at once, with a static method ``plus``, do so; it may decline by returning None.
+    """
+    plus = getattr(streams[0], "plus", None) if streams else None
+    batch = None if plus is None else plus(streams, x, law, scale, shift)
+    if batch is not None:
+        return batch
+    batch = filled(x, streams, law)
+    return (batch.add_(shift) if shift else batch).mul_(scale).add_(x)
+
+
+def filled(x: Tensor, streams: Sequence[Stream], law: str) -> Tensor:
+    """A batch of the shape of x for each stream, which fills it with numbers of a law: in as many threads as it allows.
+
+    Each stream's numbers are its own, so threads change none of them.
     """
     batch = x.new_empty((len(streams), *x.shape))
     entries = list(batch)
     threads = min(getattr(streams[0], "threads", 1) if streams else 1, len(entries))
     if batch.is_cuda or threads < 2 or x.numel() < PARALLEL_FROM:
-        for entry, stream in zip(entries, streams, strict=True):
-            fill(stream, entry)
+        for stream, entry in zip(streams, entries, strict=True):
+            _fill(stream, entry, law)
         return batch
     with ThreadPoolExecutor(threads) as pool:  # a new one for each batch: none that a forked process would lack
-        for _ in pool.map(fill, streams, entries):
+        for _ in pool.map(_fill, streams, entries, [law] * len(entries)):
             pass
     return batch
+
+
+def _fill(stream: Stream, entry: Tensor, law: str) -> None:
+    if law == "laplace":  # a difference of two exponentials is Laplace
+        stream.exponential_(entry).sub_(stream.exponential_(entry.new_empty(entry.shape)))
+    else:
+        getattr(stream, f"{law}_")(entry)

@@ -88,7 +88,7 @@ class Checkpoint:
         self, path: str | os.PathLike[str] | None, draws: Draws, run: Mapping[str, Any], *, every: float
     ) -> None:
         self._path = None if path is None else require_writable(path)
-        self._draws, self._run = draws, {**draws.describe(), **run}
+        self._draws, self._run = draws, {} if self._path is None else {**draws.describe(), **run}
         self._every = require_finite("checkpoint_every", every)
         self._due = time.monotonic() + self._every
         self._asked_to_stop: Callable[[], BaseException | None] = lambda: None
@@ -180,6 +180,7 @@ class Checkpoint:
 
     def _write(self, path: Path, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor]) -> None:
         began = time.monotonic()
+        self._draws.require_finite(phase, done)
         header = {
             "phase": phase, "done": done, "batch_size": self._draws.batch_size,
             "run": self._run, "seed_given": self._draws.seed_given, "model": self._model,

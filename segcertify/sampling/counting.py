@@ -1,7 +1,8 @@
 """Counting labels over draws, a batch at a time: memory does not grow with the number of draws."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,13 +13,14 @@ from segcertify.errors import InputError
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import COUNTS, Checkpoint, State
 from segcertify.sampling.draws import Draws, count_type
+from segcertify.sampling.outputs import Outputs
 from segcertify.sampling.segmenter import LARGEST_LABEL
 from segcertify.votes import Votes
 
 _BLOCK = 2**20
 
 Counts = Iterator[tuple[int, torch.Tensor]]
-"""After each batch the index of the next draw, and its label maps or the counts so far."""
+"""After each batch the index of the next draw, and the counts so far."""
 Arrays = Mapping[str, torch.Tensor]
 """What a checkpoint keeps of a run, by name."""
 PILOT = f"{COUNTS}_of_pilot"
@@ -26,27 +28,20 @@ Stop = Callable[[int, torch.Tensor, Mapping[int, torch.Tensor]], bool]
 """Whether to end a run: from the draws done, the candidates, and the agreement at each prefix so far."""
 
 
-def class_counts(batches: Counts, counts: torch.Tensor, classes: int | None = None) -> Counts:
-    """How often each class came up, (classes, *components), from batches of label maps; goes on from ``counts``.
+def class_counts(batches: Iterator[tuple[int, Outputs]], counts: torch.Tensor, classes: int | None = None) -> Counts:
+    """How often each class came up, (classes, *components), in batches of draws; goes on from ``counts``.
 
     A label that is not below ``classes`` is refused; where the number is not known, counts of more are added.
     """
-    for stop, labels in batches:
-        missing = int(labels.max()) + 1 - len(counts)
-        if classes and missing > 0:
-            raise InputError(
-                f"the model gave the label {int(labels.max())}, but it has classes={classes}: say how many"
-            )
-        if missing > 0:
-            counts = torch.cat([counts, counts.new_zeros((missing, *counts.shape[1:]))])
-        counts.scatter_add_(0, labels, counts.new_ones(()).expand(labels.shape))
+    for stop, drawn in batches:
+        counts = drawn.with_class_counts(counts, classes)
         yield stop, counts
 
 
-def agreement(batches: Counts, labels: torch.Tensor, agree: torch.Tensor) -> Counts:
+def agreement(batches: Iterator[tuple[int, Outputs]], labels: torch.Tensor, agree: torch.Tensor) -> Counts:
     """How many draws gave each component its label in ``labels``, (*components); goes on from ``agree``."""
     for stop, drawn in batches:
-        agree += (drawn == labels).sum(0, dtype=agree.dtype)
+        drawn.add_agreement(labels, agree)
         yield stop, agree
 
 
@@ -73,11 +68,12 @@ class Kept:
 def sampled(
     draws: Draws, saved: Checkpoint, *, n: int, n0: int, first: int = 0, prefixes: Sequence[int] = (),
     kept: Kept, progress: bool | Advance | None = None, stops: Stop = lambda done, candidate, counts: False,
+    about: Mapping[str, Any],
 ) -> Votes:  # fmt: skip
     """Candidates from n0 draws, and their agreement with n fresh draws from ``first`` on [Fischer2021, Sample].
 
     Without a pilot (n0 = 0) the n draws choose the candidates too. With one, ``stops`` is asked after each prefix, and
-    may end the run there.
+    may end the run there. ``about`` are more fields of the votes.
     """
     state = saved.load() or State("candidate" if n0 else "agree", 0, draws.batch_size, {})
     draws.batch_size = state.batch_size  # resuming keeps the batch partition
@@ -94,14 +90,14 @@ def sampled(
             zeros = draws.zeros(n0, kept.classes or 1).cpu()
             pilot = {"candidate": candidate} | ({PILOT: state.counts(zeros, PILOT, draws=n0)} if kept.counts else {})
         if candidate is None or kept.counts:
-            votes = _counted(
-                draws, saved, state, pilot, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, advance=advance
+            return _counted(
+                draws, saved, state, pilot, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, advance=advance,
+                about=about,
             )  # fmt: skip
-        else:
-            votes = _agreed(
-                draws, saved, state, candidate, n=n, n0=n0, first=first, prefixes=prefixes, advance=advance, stops=stops
-            )  # fmt: skip
-    return replace(votes, draws=((first, first + votes.n),))
+        return _agreed(
+            draws, saved, state, candidate, n=n, n0=n0, first=first, prefixes=prefixes, advance=advance, stops=stops,
+            about=about,
+        )  # fmt: skip
 
 
 def _candidates(
@@ -109,7 +105,7 @@ def _candidates(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The most frequent label of n0 draws, and the counts of all classes in them."""
     counts = state.counts(draws.zeros(n0, known or 1))
-    batches = draws.batches("candidate", state.done, n0, advance=advance)
+    batches = draws.outputs("candidate", state.done, n0, advance=advance)
     for stop, counts in class_counts(batches, counts, known):  # noqa: B020
         saved.save_if_due("candidate", stop, {COUNTS: counts})
     return most_frequent(counts), counts  # top index
@@ -117,14 +113,14 @@ def _candidates(
 
 def _agreed(
     draws: Draws, saved: Checkpoint, state: State, candidate: torch.Tensor, *, n: int, n0: int, first: int,
-    prefixes: Sequence[int], advance: Advance, stops: Stop,
+    prefixes: Sequence[int], advance: Advance, stops: Stop, about: Mapping[str, Any],
 ) -> Votes:  # fmt: skip
     """How many of n draws agree with the candidates, also after fewer draws, of which one may be the last."""
     agree = state.goes_on("agree", draws.zeros(n))
     earlier = {m: state.goes_on(f"agree_{m}", agree) for m in prefixes if m <= state.done}
     ends, done = [first + m for m in prefixes], state.done
     n = done if done in earlier and stops(done, candidate, earlier) else n  # a run that had ended, resumed
-    batches = draws.batches("agree", first + state.done, first + n, ends=ends, advance=advance)
+    batches = draws.outputs("agree", first + state.done, first + n, ends=ends, advance=advance)
     for stop, agree in agreement(batches, candidate, agree):  # noqa: B020
         if stop in ends:
             earlier[stop - first] = agree.clone()
@@ -135,13 +131,13 @@ def _agreed(
         if done == n:
             break
     earlier.pop(n, None)
-    votes = draws.record(candidate.cpu().numpy(), agree.cpu().numpy(), n=n, n0=n0)
-    return replace(votes, earlier={m: each.cpu().numpy() for m, each in earlier.items()})
+    others = {"earlier": {m: _on_host(each) for m, each in earlier.items()}, "draws": ((first, first + n),)}
+    return draws.record(_on_host(candidate), _on_host(agree), n=n, n0=n0, others={**about, **others})
 
 
 def _counted(
     draws: Draws, saved: Checkpoint, state: State, pilot: Arrays, *, n: int, n0: int, first: int,
-    prefixes: Sequence[int], kept: Kept, advance: Advance,
+    prefixes: Sequence[int], kept: Kept, advance: Advance, about: Mapping[str, Any],
 ) -> Votes:  # fmt: skip
     """How often each class came up in n draws, also after fewer; without candidates, the most frequent ones."""
     candidate = pilot.get("candidate")
@@ -153,22 +149,29 @@ def _counted(
     earlier = {
         f"{COUNTS}_{m}": state.counts(zeros.cpu(), f"{COUNTS}_{m}", draws=m) for m in prefixes if m <= state.done
     }
-    batches = draws.batches("agree", first + state.done, first + n, ends=ends, advance=advance)
+    batches = draws.outputs("agree", first + state.done, first + n, ends=ends, advance=advance)
     for stop, counts in class_counts(batches, counts, kept.classes):  # noqa: B020
         if stop in ends:
             earlier[f"{COUNTS}_{stop - first}"] = counts.cpu().clone()
         saved.save_if_due("agree", stop - first, {COUNTS: counts, **pilot, **earlier}, last=stop == first + n)
     labels = most_frequent(counts) if candidate is None else candidate
-    votes = draws.record(labels.cpu().numpy(), _at(counts, labels), n=n, n0=n0)
     found = {m: earlier[f"{COUNTS}_{m}"] for m in prefixes}
-    return replace(
-        votes,
-        earlier={m: _at(each, labels.cpu()) for m, each in found.items()},
-        counts=_planes(counts, n) if kept.counts else None,
-        earlier_counts={m: _planes(each, m) for m, each in found.items()},
-        pilot_counts=_planes(pilot[PILOT], n0) if PILOT in pilot else None,
-        classes=kept.classes,
-    )
+    others = {
+        "earlier": {m: _at(each, labels.cpu()) for m, each in found.items()},
+        "counts": _planes(counts, n) if kept.counts else None,
+        "earlier_counts": {m: _planes(each, m) for m, each in found.items()},
+        "pilot_counts": _planes(pilot[PILOT], n0) if PILOT in pilot else None,
+        "classes": kept.classes,
+        "draws": ((first, first + n),),
+    }
+    return draws.record(labels.cpu().numpy(), _at(counts, labels), n=n, n0=n0, others={**about, **others})
+
+
+def _on_host(numbers: torch.Tensor) -> IntArray:
+    """Numbers as an array: from a GPU through page-locked memory, which is several times as fast."""
+    if not numbers.is_cuda:
+        return np.asarray(numbers.numpy())
+    return np.asarray(torch.empty_like(numbers, device="cpu", pin_memory=True).copy_(numbers).numpy())
 
 
 def _at(counts: torch.Tensor, labels: torch.Tensor) -> IntArray:

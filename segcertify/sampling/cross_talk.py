@@ -112,20 +112,22 @@ def changes(first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers]
     The last entry of the batch comes first in its pair and the first one last, so that each has another place.
     """
     exact = not first.output.is_floating_point()
-    noise, logits, labels, of_one = _all_equal(first.batch, x), torch.zeros(1), [], torch.zeros(())
+    noise, labels = _all_equal(first.batch, x), []
+    logits = None if exact else _Logits(first.output)
     for group in _groups(len(first.labels)):
         again = ask(group)
-        noise = noise or inputs_differ(first.batch[group], again.batch, x)
+        noise = noise | _inputs_differ(first.batch[group], again.batch, x)
         labels.append(_unequal(first.labels[group], again.labels))
-        if not exact:
-            logits = logits + _change(first.output, group, again.output)
-            of_one = of_one + _beyond(first.output, group, again.output, WORST).sum(0)
+        if logits is not None:
+            logits.compare(group, again.output)
     changed = torch.cat(labels)
-    wrong = of_one > OF_ONE * (0 if exact else (first.output - first.output.roll(1, 0)).abs().double().sum(0))
-    by_noise = int(_unequal(first.labels, first.labels.roll(1, 0)).sum())
+    by_noise = _unequal(first.labels, first.labels.roll(1, 0)).sum()
+    of_logits = (torch.zeros(()), torch.zeros(())) if logits is None else (logits.share, logits.of_one)
+    found = [noise, *of_logits, changed.sum(), by_noise, changed.sum(0).max()]
+    numbers = torch.stack([each.to(changed.device, torch.float64) for each in found]).tolist()  # the device waits once
     return Changes(
-        noise, float(logits.max()), int(changed.sum()), by_noise, first.labels.numel(), exact,
-        logits_of_one=int(wrong.sum()), most=int(changed.sum(0).max()),
+        bool(numbers[0]), numbers[1], int(numbers[3]), int(numbers[4]), first.labels.numel(), exact,
+        logits_of_one=int(numbers[2]), most=int(numbers[5]),
     )  # fmt: skip
 
 
@@ -153,37 +155,64 @@ def _groups(count: int) -> list[list[int]]:
 
 def inputs_differ(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> bool:
     """Whether two draws of the same noise at x differ by more than rounding."""
-    noise, rounding = float((a - x).abs().max()), torch.finfo(a.dtype).eps * float(a.abs().max())
-    return float((a - b).abs().max()) > 0.01 * noise + 4 * rounding
+    return bool(_inputs_differ(a, b, x))
 
 
-def _all_equal(batch: torch.Tensor, x: torch.Tensor) -> bool:
+def _inputs_differ(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    noise, rounding = (a - x).abs().max().double(), torch.finfo(a.dtype).eps * a.abs().max().double()
+    return (a - b).abs().max().double() > 0.01 * noise + 4 * rounding
+
+
+def _all_equal(batch: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Whether noise did something, but the same to each of several entries."""
-    return len(batch) > 2 and bool((batch == batch[:1]).all()) and not torch.equal(batch[0], x.to(batch.dtype))
+    if len(batch) <= 2:
+        return torch.zeros((), dtype=torch.bool, device=batch.device)
+    return (batch == batch[:1]).all() & (batch[0] != x.to(batch.dtype)).any()
 
 
 def _unequal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return a != b if a.shape == b.shape else torch.ones_like(a, dtype=torch.bool)
 
 
-def _change(output: torch.Tensor, group: list[int], again: torch.Tensor) -> torch.Tensor:
-    """What each class's logits changed in a group of entries, over what noise changes in all entries: (classes,).
+class _Logits:
+    """How second answers to some entries differ from the first logits, (B, classes, *components)."""
 
-    Each class is measured alone, so that neither an offset nor another class hides a change.
-    """
-    if output.shape[1:] != again.shape[1:]:
-        return torch.ones(1)
-    axes = [axis for axis in range(output.ndim) if axis != 1]
-    change = _beyond(output, group, again, 1.0).sum(axes).cpu()
-    by_noise = (output - output.roll(1, 0)).abs().double().sum(axes).cpu()
+    def __init__(self, output: torch.Tensor) -> None:
+        self._output = output
+        self._axes = [axis for axis in range(output.ndim) if axis != 1]
+        low, high = output.amin(self._axes, keepdim=True), output.amax(self._axes, keepdim=True)
+        self._rounding = ROUNDING * (high - low)
+        self._last_bits = torch.finfo(output.dtype).eps * torch.maximum(high.abs(), low.abs())
+        self._by_noise = (output - output.roll(1, 0)).abs().double()
+        self._change = self._of_one = torch.zeros((), dtype=torch.float64, device=output.device)
+        self._other_shape = False
+
+    def compare(self, group: list[int], again: torch.Tensor) -> None:
+        """Note the second answers to a group of entries."""
+        if self._output.shape[1:] != again.shape[1:]:
+            self._other_shape = True
+            return
+        change = (self._output[group] - again).abs()
+        self._change = self._change + _share(self._beyond(change, 1.0).sum(self._axes), self._by_noise.sum(self._axes))
+        self._of_one = self._of_one + self._beyond(change, WORST).sum(0)
+
+    def _beyond(self, change: torch.Tensor, times: float) -> torch.Tensor:
+        """A change, beyond some times `ROUNDING` of its class's range."""
+        return (change - times * self._rounding - self._last_bits).clamp(min=0).double()
+
+    @property
+    def share(self) -> torch.Tensor:
+        """What logits changed, over what noise changes in all entries, in the class where it is most.
+
+        Each class is measured alone, so that neither an offset nor another class hides a change.
+        """
+        return self._change.new_ones(()) if self._other_shape else self._change.max()
+
+    @property
+    def of_one(self) -> torch.Tensor:
+        """How many logits of one component and class changed by more than rounding and `OF_ONE` explain."""
+        return (self._of_one > OF_ONE * self._by_noise.sum(0)).sum()
+
+
+def _share(change: torch.Tensor, by_noise: torch.Tensor) -> torch.Tensor:
     return torch.where(change > 0, change / by_noise, 0.0)
-
-
-def _beyond(output: torch.Tensor, group: list[int], again: torch.Tensor, times: float) -> torch.Tensor:
-    """What each logit changed in a group of entries, beyond some times `ROUNDING` of its class's range."""
-    if output.shape[1:] != again.shape[1:]:
-        return torch.zeros_like(output[group]).double()
-    axes = [axis for axis in range(output.ndim) if axis != 1]
-    low, high = output.amin(axes, keepdim=True), output.amax(axes, keepdim=True)
-    rounding = times * ROUNDING * (high - low) + torch.finfo(output.dtype).eps * torch.maximum(high.abs(), low.abs())
-    return ((output[group] - again).abs() - rounding).clamp(min=0).double()

@@ -5,7 +5,10 @@ what ran before. The "candidate" and the "agree" draws share nothing.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,16 +17,22 @@ from torch import nn
 
 from segcertify.arrays import Array
 from segcertify.errors import InputError, ModelError
-from segcertify.noise import Noise, described
+from segcertify.noise import Gaussian, Laplace, Noise, Uniform, described
 from segcertify.progress import Advance
 from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
 from segcertify.sampling.cross_talk import MORE, Answers, changes, chosen_entries, many_changes
+from segcertify.sampling.kernels.fused import fused
+from segcertify.sampling.kernels.philox import Law, is_fused
+from segcertify.sampling.kernels.scores import Scores
+from segcertify.sampling.outputs import Outputs, require_finite
 from segcertify.sampling.probe import Probe, dependent_answers, dependent_noise, noisy_outputs
-from segcertify.sampling.segmenter import Segmenter
-from segcertify.sampling.streams import DrawStream, Phase
+from segcertify.sampling.segmenter import Resizing, Segmenter, asked, is_random, model_dtype
+from segcertify.sampling.streams import DrawStream, Phase, Wanted
 from segcertify.votes import Votes
 
 Input = torch.Tensor | Array
+LAWS: Mapping[type[Any], Law] = {Gaussian: "normal", Laplace: "laplace", Uniform: "uniform"}
+"""The noises that can be drawn where a model looks alone, and their laws."""
 Watch = Callable[[Phase, int, torch.Tensor], None]
 """What is called with the phase, the first index and the label maps of each batch, before they are counted."""
 
@@ -33,12 +42,19 @@ class Draws:
 
     def __init__(
         self, model: Segmenter, noise: Noise, x: torch.Tensor, probe: Probe, *, seed: int, input_id: str,
-        seed_given: bool = True,
+        seed_given: bool = True, given: torch.Tensor | None = None,
     ) -> None:  # fmt: skip
+        """``given`` is the input as it was given, perhaps on the host."""
         self.model, self.noise, self.x, self.seed, self.input_id = model, noise, x, seed, input_id
         self.seed_given = seed_given
         self.components, self.batch_size, self._probe = probe.components, probe.batch_size, probe
         self.watch: Watch | None = None
+        self.even = False
+        """Whether batches on CUDA are about equally large, rather than as large as allowed and a small last one."""
+        self._bad = torch.zeros(1, dtype=torch.int32, device=x.device)
+        """The flag that kernels raise at scores that are not finite."""
+        self._given = x if given is None else given
+        self._digest = _DIGESTS.submit(input_digest, self._given) if x.is_cuda else None
         self._verified = 1
         """The largest batch of which entries were asked again; a single entry has no others beside it."""
 
@@ -50,40 +66,64 @@ class Draws:
     def batches(
         self, phase: Phase, start: int, stop: int, *, ends: Sequence[int] = (), advance: Advance = lambda step: None
     ) -> Iterator[tuple[int, torch.Tensor]]:
-        """Label maps (B, *components) of draws start .. stop - 1, and the index after each batch.
+        """Label maps (B, *components) of draws start .. stop - 1, and the index after each batch."""
+        for end, drawn in self.outputs(phase, start, stop, ends=ends, advance=advance):
+            yield end, drawn.labels
 
-        Batches end at each of ``ends``. Out of memory halves the batch and goes on.
+    def outputs(
+        self, phase: Phase, start: int, stop: int, *, ends: Sequence[int] = (), advance: Advance = lambda step: None
+    ) -> Iterator[tuple[int, Outputs]]:
+        """What the model says to draws start .. stop - 1, in batches, and the index after each.
+
+        Each is to be counted before the next: a model may use the memory again. Batches end at each of ``ends``. Out of
+        memory halves the batch and goes on.
         """
 
-        def next_answers(size: int) -> tuple[torch.Tensor, list[int], Answers | None]:
-            answers = Answers.of(*self._outputs(*((phase, index) for index in range(start, start + size))))
+        def next_outputs(size: int) -> tuple[Outputs, list[int], Answers | None]:
+            drawn = self._outputs(phase, range(start, start + size))
+            if drawn.scores is None:
+                _ = drawn.labels  # checked here, where memory may run out and the model is to blame
             if size <= self._verified:
-                return answers.labels, [], None
+                return drawn, [], None
             entries = chosen_entries(size, DrawStream(self.seed, self.input_id, "verify", size))
-            return answers.labels, entries, answers.at(entries)
+            return drawn.kept(), entries, drawn.at(entries)
 
         while start < stop:
             limit = min(end for end in (*ends, stop) if end > start)
-            wanted = min(self.batch_size, limit - start)
+            wanted = self._next_size(limit - start)
             try:
-                size, (labels, entries, chosen) = halve_until_it_fits(next_answers, wanted)
+                size, (drawn, entries, chosen) = halve_until_it_fits(next_outputs, wanted)
             except (InputError, RuntimeError) as error:
                 raise self._failed(error, phase, start) from error
             if size < wanted:
                 self.batch_size = size
-            if labels.shape[1:] != self.components:
-                raise InputError(f"the model's components changed from {self.components} to {tuple(labels.shape[1:])}")
+            if drawn.components != self.components:
+                raise InputError(f"the model's components changed from {self.components} to {drawn.components}")
             if chosen is not None:
                 try:
-                    self._verify(phase, start, labels, entries, chosen)
+                    self._verify(phase, start, drawn, entries, chosen)
                 except RuntimeError as error:  # memory that ran out: all else is an InputError
                     raise self._failed(error, phase, start) from error
                 self._verified, chosen = size, None
             if self.watch is not None:
-                self.watch(phase, start, labels)
+                self.watch(phase, start, drawn.labels)
             start += size
             advance(size)  # before the yield: a run may end after this batch
-            yield start, labels
+            yield start, drawn
+        self.require_finite(phase, start)
+
+    def _next_size(self, left: int) -> int:
+        """The size of the next batch. Of sizes that were found, the same in about all batches: captured once."""
+        if not (self.even and self.x.is_cuda):
+            return min(self.batch_size, left)
+        return -(-left // -(-left // self.batch_size))
+
+    def require_finite(self, phase: Phase, start: int) -> None:
+        """Refuse the draws so far if the model gave scores that are not finite: the kernels only raise a flag."""
+        try:
+            require_finite(self._bad)
+        except InputError as error:
+            raise self._failed(error, phase, start) from error
 
     def _failed(self, error: InputError | RuntimeError, phase: Phase, start: int) -> Exception:
         """What the model did wrong in the middle, with the draw and the input."""
@@ -112,56 +152,96 @@ class Draws:
         """All of the model's answers to its probe, in plain values."""
         return self._probe.answers
 
-    def record(self, candidate: Array, agree: Array, *, n: int, n0: int) -> Votes:
-        """Votes that say which input, noise and seed they come from."""
+    def record(
+        self, candidate: Array, agree: Array, *, n: int, n0: int, others: Mapping[str, Any] = MappingProxyType({})
+    ) -> Votes:
+        """Votes that say which input, noise and seed they come from; ``others`` are more of their fields."""
+        self.require_finite("agree", n)
         return Votes(
             candidate, agree, n=n, n0=n0, noise=self.noise, seed=self.seed, input_id=self.input_id,
-            input_shape=self.input_shape, input_digest=input_digest(self.x), fingerprint=self.fingerprint,
-            seed_given=self.seed_given,
+            input_shape=self.input_shape, input_digest=self.input_digest, fingerprint=self.fingerprint,
+            seed_given=self.seed_given, **others,
         )  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
         """The draws in plain values: a checkpoint of other draws differs in some."""
         return {
-            "noise": described(self.noise), "seed": self.seed, "input_id": self.input_id, "input": input_digest(self.x),
+            "noise": described(self.noise), "seed": self.seed, "input_id": self.input_id, "input": self.input_digest,
             "device": self.x.device.type,
         }  # fmt: skip
+
+    @property
+    def input_digest(self) -> str:
+        """The input's digest, of which a GPU's work does not wait: a thread computes it meanwhile."""
+        return self._digest.result() if isinstance(self._digest, Future) else input_digest(self._given)
 
     def outputs_at_input(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The model's output for noisy copies of the input itself, and these copies: models may differ there alone."""
         try:
-            return self._outputs(*(("probe", index) for index in range(self._probe.entries)))
+            return noisy_outputs(self.model, self.noise, self.x, self._streams("probe", range(self._probe.entries)))
         except RuntimeError as error:
             raise (ModelError.of(error) if out_of_memory(error) else error) from error
 
-    def _outputs(self, *draws: tuple[Phase, int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """f(x + noise) for draws as the model gives it, and the batch of x + noise."""
-        streams = [DrawStream(self.seed, self.input_id, phase, index) for phase, index in draws]
-        return noisy_outputs(self.model, self.noise, self.x, streams)
+    def _streams(self, phase: Phase, indices: Iterable[int]) -> list[DrawStream]:
+        return [DrawStream(self.seed, self.input_id, phase, index) for index in indices]
 
-    def _verify(
-        self, phase: Phase, start: int, labels: torch.Tensor, entries: Sequence[int], first: Answers
-    ) -> None:  # fmt: skip
+    def _outputs(self, phase: Phase, indices: Iterable[int]) -> Outputs:
+        """f(x + noise) for draws as the model gives it, and x + noise, at the size that the model reads."""
+        streams = self._streams(phase, indices)
+        if self._read_size is None or not isinstance(self.model, Resizing):
+            output, batch = noisy_outputs(self.model, self.noise, self.x, streams)
+            return Outputs(batch, output, self._bad)
+        batch = self.noise.draw(self.x, Wanted(streams, self._read_size, model_dtype(self.model)))
+        seeds = [stream.model_seed for stream in streams] if is_random(self.model) else None
+        logs = asked(self.model.log_scores, batch, seeds)
+        return Outputs(batch, logs, self._bad, logs_at=(self.x.shape[1], self.x.shape[2]))
+
+    @cached_property
+    def _read_size(self) -> tuple[int, int] | None:
+        """The smaller size at which a model that resizes its images is asked: where noise and counts are fused."""
+        law = LAWS.get(type(self.noise))
+        plain = law is not None and getattr(self.noise, "channels", None) is None
+        if not (plain and self.x.ndim == 3 and fused(self.x) and isinstance(self.model, Resizing)):
+            return None
+        whole = self.x.shape[1], self.x.shape[2]
+        size, dtype = self.model.resized_to(whole), model_dtype(self.model) or self.x.dtype
+        if size is None or law is None or not is_fused(self.x, law, resized=True, dtype=dtype):
+            return None
+        return size if Scores(self.x.new_empty((1, 2, *size)), whole, logs=True).fused else None
+
+    def _verify(self, phase: Phase, start: int, drawn: Outputs, entries: Sequence[int], first: Answers) -> None:
         """Ask again for some draws of a batch that is larger than all before, in pairs: nothing may have changed.
 
         Where these leave it open, ask for more of them.
         """
 
         def ask(positions: list[int]) -> Answers:
-            return Answers.of(*self._outputs(*((phase, start + entries[position]) for position in positions)))
+            return self._answers(phase, [start + entries[position] for position in positions])
 
         def ask_more(positions: list[int]) -> Answers:
-            return Answers.of(*self._outputs(*((phase, start + more[position]) for position in positions)))
+            return self._answers(phase, [start + more[position] for position in positions])
 
-        size = len(labels)
+        size = len(drawn.batch)
         more = chosen_entries(size, DrawStream(self.seed, self.input_id, "verify", size), MORE)
-        kept = first.labels if first.output.is_floating_point() else labels[more]
-        changed = changes(first, self.x, ask)
+        kept = first.labels if first.output.is_floating_point() else drawn.labels[more]
+        changed = changes(first, self._read_input, ask)
+        self.require_finite(phase, start)
         if changed.noise:
             raise dependent_noise(self.noise)
         found = changed.found or (many_changes(kept, ask_more) if changed.open and size > len(entries) else "")
         if found:
             raise dependent_answers(self.model, found)
+
+    def _answers(self, phase: Phase, indices: Sequence[int]) -> Answers:
+        """New answers to some draws."""
+        return self._outputs(phase, indices).answers()
+
+    @cached_property
+    def _read_input(self) -> torch.Tensor:
+        """The input at the size that the model is asked at."""
+        if self._read_size is None:
+            return self.x
+        return nn.functional.interpolate(self.x[None], size=self._read_size, mode="bilinear", align_corners=False)[0]
 
 
 def count_type(n: int) -> torch.dtype:
@@ -199,11 +279,20 @@ def require_device(device: str | torch.device) -> torch.device:
 
 def require_input(x: Input, device: torch.device) -> torch.Tensor:
     """One finite float input on the device."""
+    tensor = as_floats(x).to(device)
+    bad = int((~torch.isfinite(tensor)).sum())
+    if bad:
+        raise InputError(f"x has {bad} entries that are NaN or infinite: clean it before certifying")
+    return tensor
+
+
+def as_floats(x: Input) -> torch.Tensor:
+    """One dense input in single or double precision, where it is."""
     if isinstance(x, np.ndarray):
         plain = x.dtype.newbyteorder("=") if x.dtype != np.longdouble else np.dtype(np.float64)
         x = np.ascontiguousarray(x, plain) if x.dtype.kind in "fiub" else x
     try:
-        tensor = torch.as_tensor(x).detach().to(device)
+        tensor = torch.as_tensor(x).detach()
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"x must be a tensor or an array of floats, but got {type(x).__name__} ({error})") from None
     if not tensor.is_floating_point():
@@ -213,12 +302,12 @@ def require_input(x: Input, device: torch.device) -> torch.Tensor:
     tensor = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
     if tensor.numel() == 0:
         raise InputError(f"x is empty: its shape is {tuple(tensor.shape)}")
-    bad = int((~torch.isfinite(tensor)).sum())
-    if bad:
-        raise InputError(f"x has {bad} entries that are NaN or infinite: clean it before certifying")
     return tensor
+
+
+_DIGESTS = ThreadPoolExecutor(1, thread_name_prefix="input digest")
 
 
 def input_digest(x: torch.Tensor) -> str:
     """A digest of an input's bytes, as votes keep it beside the shape, without which it says too little."""
-    return hashlib.sha256(x.cpu().contiguous().numpy().tobytes()).hexdigest()
+    return hashlib.sha256(x.cpu().contiguous().view(-1).view(torch.uint8).numpy().data).hexdigest()

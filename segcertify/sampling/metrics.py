@@ -14,7 +14,7 @@ from segcertify.noise import Noise
 from segcertify.preprocessing import Preprocessing
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, State, recorded_seed
-from segcertify.sampling.draws import Draws, Input, input_digest
+from segcertify.sampling.draws import Draws, Input
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Path, Smooth
 from segcertify.sampling.streams import Phase
@@ -87,7 +87,7 @@ def certify_metrics(
             described[i][0], values[i], radius, share, alpha, smooth.noise, norm or "", sided[i], described[i][1],
             seed=draws.seed,
             input_id=draws.input_id, seed_given=draws.seed_given, input_shape=draws.input_shape,
-            input_digest=input_digest(draws.x), model=smooth.identity(draws), preprocessing=preprocessing,
+            input_digest=draws.input_digest, model=smooth.identity(draws), preprocessing=preprocessing,
         )
         for i in range(len(metrics))
     ]  # fmt: skip

@@ -1,16 +1,17 @@
 """What a model must be, and how its output becomes labels.
 
 A segmenter is any callable from a float batch (B, *x.shape) to logits
-(B, classes, *components) or integer labels (B, *components). Logits of images
+(B, classes, *components) or integer labels (B, *components), also inside a dict, tuple
+or array of another library (`segcertify.sampling.model_outputs`). Logits of images
 and volumes may be coarser than the input: they are upsampled. A model that is
 itself random declares ``random = True`` and is called as
 ``model(batch, seeds=[...])``, one integer per draw. Equal entries (of random
 models, with equal seeds) must get equal answers, wherever in a batch they stand.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import nn
@@ -18,9 +19,15 @@ from torch import nn
 from segcertify.arrays import IntArray
 from segcertify.errors import InputError, ModelError
 from segcertify.sampling.batch_size import out_of_memory
+from segcertify.sampling.model_outputs import scores_in
+from segcertify.sampling.stages import stage
 from segcertify.storage.interruption import Stop
 
 LARGEST_LABEL = 32_766
+NOT_FINITE = (
+    "the model gave logits that are not finite (NaN or infinity) for a noisy input: a label from them means "
+    "nothing. Check its weights and precision; for classes to leave out, use a large finite negative logit."
+)
 _LOGITS = 2**26
 """How many logits are upsampled at once, at most (but for one class of a batch)."""
 _PLANE, _PIXELS = 2**10, 2**16
@@ -32,6 +39,20 @@ class Segmenter(Protocol):
 
     def __call__(self, batch: torch.Tensor, /) -> torch.Tensor:
         """Logits (B, classes, *components) or labels (B, *components)."""
+
+
+@runtime_checkable
+class Resizing(Protocol):
+    """A model of images that resizes them first: noise need not be drawn where it does not look."""
+
+    def resized_to(self, size: tuple[int, int]) -> tuple[int, int] | None:
+        """The smaller size that images of this size are resized to, bilinearly without antialiasing; None if not so."""
+
+    def log_scores(self, image: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
+        """Logarithms of the scores (B, classes, h, w) of resized images, whose size they have.
+
+        The model's labels are the arg-max of the bilinear resize of their exponentials to the image's size.
+        """
 
 
 def is_random(model: Segmenter) -> bool:
@@ -74,8 +95,13 @@ def require_ready(model: Segmenter, device: torch.device) -> None:
 
 def to_model_dtype(model: Segmenter, batch: torch.Tensor) -> torch.Tensor:
     """A batch in the precision of the model's weights: noise is drawn in single or double precision and cast to it."""
+    return batch.to(model_dtype(model) or batch.dtype)
+
+
+def model_dtype(model: Segmenter) -> torch.dtype | None:
+    """The precision of the model's weights; None if it has none."""
     weights = model.parameters() if isinstance(model, nn.Module) else ()
-    return batch.to(next((weight.dtype for weight in weights if weight.is_floating_point()), batch.dtype))
+    return next((weight.dtype for weight in weights if weight.is_floating_point()), None)
 
 
 def base_labels(model: Segmenter, x: torch.Tensor) -> IntArray:
@@ -93,13 +119,14 @@ def predict(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None =
 
 def raw_output(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
     """What the model says, as it says it: one tensor, an entry for each of the batch."""
+    return asked(model, batch, seeds)
+
+
+def asked(model: Callable[..., torch.Tensor], batch: torch.Tensor, seeds: Sequence[int] | None = None) -> torch.Tensor:
+    """What a function of a model gives for a batch: one tensor, an entry for each of the batch."""
     with torch.no_grad(), model_errors():
-        output = model(batch) if seeds is None else model(batch, seeds=list(seeds))  # type: ignore[call-arg]
-    if not isinstance(output, torch.Tensor):
-        raise InputError(
-            f"the model returned {type(output).__name__}, not a tensor of logits or labels: "
-            "wrap it, for example lambda batch: model(batch)['out'], or use segcertify.models.adapt"
-        )
+        output = model(batch) if seeds is None else model(batch, seeds=list(seeds))
+    output = scores_in(output).to(batch.device)
     if output.ndim < 1 or output.shape[0] != batch.shape[0]:
         raise InputError(
             f"the model gave shape {tuple(output.shape)} for a batch of {batch.shape[0]}: "
@@ -124,6 +151,7 @@ def model_errors() -> Iterator[None]:
         raise ModelError.of(error) from error
 
 
+@stage("labels")
 def to_labels(output: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """Labels from logits or labels, in memory of their own."""
     with torch.no_grad():
@@ -132,9 +160,7 @@ def to_labels(output: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
 
 def _from_logits(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """Arg-max over classes, after upsampling to the input where logits are coarser."""
-    if logits.ndim < 2 or 0 in logits.shape:
-        raise InputError(f"logits must be (B, classes, *components), but the model gave shape {tuple(logits.shape)}")
-    _require_layout(tuple(logits.shape), tuple(batch.shape[1:]))
+    _require_logits(logits, batch)
     if logits.device.type != "cpu":
         return _checked_argmax(logits, batch)
     # One entry at a time takes little memory, and stays in the cache.
@@ -143,15 +169,26 @@ def _from_logits(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     return labels[0] if len(labels) == 1 else torch.cat(labels)
 
 
+def _require_logits(logits: torch.Tensor, batch: torch.Tensor) -> None:
+    if logits.ndim < 2 or 0 in logits.shape:
+        raise InputError(f"logits must be (B, classes, *components), but the model gave shape {tuple(logits.shape)}")
+    _require_layout(tuple(logits.shape), tuple(batch.shape[1:]))
+
+
 def _checked_argmax(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """`_argmax` of logits that must be finite."""
     low, high = torch.aminmax(logits)
     if not (torch.isfinite(low) and torch.isfinite(high)):
-        raise InputError(
-            "the model gave logits that are not finite (NaN or infinity) for a noisy input: a label from them means "
-            "nothing. Check its weights and precision; for classes to leave out, use a large finite negative logit."
-        )
+        raise InputError(NOT_FINITE)
     return _argmax(logits, batch)
+
+
+def coarse_logits(output: torch.Tensor, batch: torch.Tensor) -> bool:
+    """Whether a model's output is logits of a batch of images, perhaps coarser; bad shapes are refused."""
+    if not output.is_floating_point():
+        return False
+    _require_logits(output, batch)
+    return is_upsampled(output, batch) or tuple(output.shape[2:]) == tuple(batch.shape[2:])
 
 
 def _argmax(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
@@ -191,17 +228,24 @@ def _first_largest(logits: torch.Tensor) -> torch.Tensor:
 
 def upsampled(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """Logits of images and volumes at the input's resolution, in single precision where they were coarser."""
-    extent = tuple(batch.shape[2:])
-    mode = {2: "bilinear", 3: "trilinear"}.get(len(extent))
-    if not mode or logits.ndim != batch.ndim or tuple(logits.shape[2:]) == extent:
+    if not is_upsampled(logits, batch):
         return logits
+    mode = {4: "bilinear", 5: "trilinear"}[batch.ndim]
+    return nn.functional.interpolate(logits.float(), size=tuple(batch.shape[2:]), mode=mode, align_corners=False)
+
+
+def is_upsampled(logits: torch.Tensor, batch: torch.Tensor) -> bool:
+    """Whether logits are upsampled to the inputs' resolution: those of images and volumes that are coarser."""
+    extent = tuple(batch.shape[2:])
+    if len(extent) not in (2, 3) or logits.ndim != batch.ndim or tuple(logits.shape[2:]) == extent:
+        return False
     if any(coarse > fine for coarse, fine in zip(logits.shape[2:], extent, strict=True)):
         raise InputError(f"logits of size {tuple(logits.shape[2:])} are finer than the input's {extent}")
     if _classes_last(tuple(logits.shape[1:]), extent):
         raise InputError(
             f"logits of shape {tuple(logits.shape)} seem to have their classes last: expected (B, classes, *components)"
         )
-    return nn.functional.interpolate(logits.float(), size=extent, mode=mode, align_corners=False)
+    return True
 
 
 def _classes_last(shape: tuple[int, ...], extent: tuple[int, ...]) -> bool:

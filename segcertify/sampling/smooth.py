@@ -20,7 +20,7 @@ from segcertify.preprocessing import Preprocessing, require_plain
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, recorded_seed
 from segcertify.sampling.counting import Kept, agreement, class_counts, last, sampled
-from segcertify.sampling.draws import Draws, Input, Watch, require_device, require_input, working_device
+from segcertify.sampling.draws import Draws, Input, Watch, as_floats, require_device, require_input, working_device
 from segcertify.sampling.identity import identity, identity_with_answers, weights_state
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
@@ -100,7 +100,8 @@ class Smooth:
 
         ``recorded`` is the seed of a run that these draws continue, if there is one.
         """
-        x = require_input(x, working_device(self.device, self.model, x))
+        given = as_floats(x)
+        x = require_input(given, working_device(self.device, self.model, given))
         require_ready(self.model, x.device)
         self.noise.check(tuple(x.shape))
         if self._weights != (now := weights_state(self.model)):
@@ -111,10 +112,12 @@ class Smooth:
         if kind not in self._probes:
             self._probes[kind] = probe(self._running, self.noise, x, self.batch_size)
         seed = seed_of_run(self._seed, recorded)
-        return Draws(
+        draws = Draws(
             self._running, self.noise, x, self._probes[kind], seed=seed.value, seed_given=seed.given,
-            input_id=str(input_id),
+            input_id=str(input_id), given=given,
         )  # fmt: skip
+        draws.even = self.batch_size is None
+        return draws
 
     def identity(self, draws: Draws) -> dict[str, Any]:
         """The model in plain values, as votes keep it (`segcertify.sampling.identity`); ``draws`` are any of its."""
@@ -213,10 +216,10 @@ class Smooth:
             so_far = draws.record(candidate.cpu().numpy(), found.pop(done), n=done, n0=n0)
             return until(replace(so_far, mask=mask, earlier=found, looks=times))
 
-        votes = sampled(
-            draws, saved, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, progress=progress, stops=stops
+        return sampled(
+            draws, saved, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, progress=progress, stops=stops,
+            about={"mask": mask, "model": described, "preprocessing": preprocessing, "looks": times},
         )  # fmt: skip
-        return replace(votes, mask=mask, model=described, preprocessing=preprocessing, looks=times)
 
     def certify(
         self,
@@ -315,7 +318,7 @@ class Smooth:
         """How often each class came up in n draws at x: (classes, *components)."""
         draws = self.draws(x, input_id)
         with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
-            batches = draws.batches("agree", 0, n, advance=advance)
+            batches = draws.outputs("agree", 0, n, advance=advance)
             return last(class_counts(batches, draws.zeros(n, draws.classes or 1))).cpu().numpy().astype(np.int32)
 
     def agreement(
@@ -330,7 +333,7 @@ class Smooth:
             )
         wanted = torch.as_tensor(np.array(labels), device=draws.x.device)
         with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
-            batches = draws.batches("agree", 0, n, advance=advance)
+            batches = draws.outputs("agree", 0, n, advance=advance)
             return last(agreement(batches, wanted, draws.zeros(n))).cpu().numpy().astype(np.int32)
 
 

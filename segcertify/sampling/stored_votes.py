@@ -88,7 +88,7 @@ class StoredVotes:
         if self.votes is None or not self.votes.model.get("weights"):
             return None
         if n0 := self.votes.n0:
-            batches = draws.batches("candidate", 0, n0)
+            batches = draws.outputs("candidate", 0, n0)
             candidate = most_frequent(last(class_counts(batches, draws.zeros(n0, draws.classes or 1))))
             self._require_few(candidate.cpu().numpy() != self.votes.candidate, "candidates", allowed=TIES)
         return self.votes

@@ -3,18 +3,21 @@
 Draws are addressed, not consumed: batch size, order and what ran before cannot
 change them. On the CPU (and any device but CUDA) the numbers come from NumPy's
 SFC64: torch's CPU generator uses only 32 bits of its seed, so that among 10,000
-draws two would be the same with probability 1 %. On CUDA they come from torch's
-Philox, keyed with 64 bits.
+draws two would be the same with probability 1 %. On CUDA they come from Philox,
+keyed with 128 bits (`segcertify.sampling.kernels.philox`), for all draws of a batch at once.
 """
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import torch
+
+from segcertify.sampling.kernels import philox
+from segcertify.sampling.kernels.fused import like_cuda
 
 Phase = Literal["probe", "candidate", "agree", "verify"]
 
@@ -25,6 +28,7 @@ class DrawStream:
     def __init__(self, seed: int, input_id: str, phase: Phase, index: int) -> None:
         text = json.dumps(["segcertify 1", seed, input_id, phase, index])
         self._key = hashlib.blake2b(text.encode(), digest_size=32).digest()
+        self._calls = 0  # how often numbers were drawn on CUDA
 
     @property
     def threads(self) -> int:
@@ -41,23 +45,53 @@ class DrawStream:
         return int.from_bytes(self._key[16:24], "little") >> 1
 
     def normal_(self, out: torch.Tensor) -> torch.Tensor:
-        return self._fill(out, torch.Tensor.normal_, np.random.Generator.standard_normal)
+        return self._fill(out, "normal", np.random.Generator.standard_normal)
 
     def exponential_(self, out: torch.Tensor) -> torch.Tensor:
-        return self._fill(out, torch.Tensor.exponential_, np.random.Generator.standard_exponential)
+        return self._fill(out, "exponential", np.random.Generator.standard_exponential)
 
     def uniform_(self, out: torch.Tensor) -> torch.Tensor:
-        return self._fill(out, torch.Tensor.uniform_, np.random.Generator.random)
+        return self._fill(out, "uniform", np.random.Generator.random)
 
-    def _fill(
-        self, out: torch.Tensor, on_cuda: Callable[..., torch.Tensor], on_host: Callable[..., object]
-    ) -> torch.Tensor:
-        """``out`` with random numbers in it: written in place on CUDA and on the CPU, by a copy elsewhere."""
-        if out.is_cuda:
-            if "_generator" not in self.__dict__:  # made at the first use and then going on
-                self._generator = torch.Generator(out.device).manual_seed(int.from_bytes(self._key[24:], "little"))
-            return on_cuda(out, generator=self._generator)
+    @staticmethod
+    def plus(
+        streams: Sequence["DrawStream"], x: torch.Tensor, law: philox.Law, scale: float, shift: float
+    ) -> torch.Tensor | None:
+        """x + scale (number + shift) for each stream, on CUDA in one pass; None where streams fill one at a time.
+
+        `Wanted` streams may ask for another size and precision.
+        """
+        if not like_cuda(x) or len({stream._calls for stream in streams}) != 1:
+            return None
+        call, wanted = streams[0]._calls, streams if isinstance(streams, Wanted) else Wanted(streams)
+        for stream in streams:
+            stream._calls += 1
+        keys = key_words(streams, x.device)
+        return philox.plus(x, keys, law, scale, shift=shift, call=call, size=wanted.size, dtype=wanted.dtype)
+
+    def _fill(self, out: torch.Tensor, law: philox.Law, on_host: Callable[..., object]) -> torch.Tensor:
+        """``out`` with random numbers in it: written in place on the CPU, by a copy elsewhere."""
+        if like_cuda(out):
+            drawn = philox.numbers(out, key_words([self], out.device), law, call=self._calls)
+            self._calls += 1
+            return out.copy_(drawn[0])
         host = out if out.device.type == "cpu" and out.is_contiguous() else torch.empty(out.shape, dtype=out.dtype)
         array = host.numpy()
         on_host(self.rng, out=array, dtype=array.dtype)
         return out if host is out else out.copy_(host)
+
+
+class Wanted(list[DrawStream]):
+    """Streams of a batch of which a noise is wanted at another size (a resized image's) and precision."""
+
+    def __init__(
+        self, streams: Sequence[DrawStream], size: tuple[int, int] | None = None, dtype: torch.dtype | None = None
+    ) -> None:
+        super().__init__(streams)
+        self.size, self.dtype = size, dtype
+
+
+def key_words(streams: Sequence[DrawStream], device: torch.device) -> torch.Tensor:
+    """128 bits of each stream's key for `philox`, (B, 4): none that a model's seed has."""
+    keys = b"".join(stream._key[24:] + stream._key[:8] for stream in streams)
+    return torch.from_numpy(np.frombuffer(keys, np.int32).reshape(-1, 4).copy()).to(device, non_blocking=True)

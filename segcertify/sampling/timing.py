@@ -35,7 +35,7 @@ def time_draws(smooth: Smooth, x: Input, *, seconds: float = 2.0, batches: int =
     draws = smooth.draws(x, "timing")
     size = draws.batch_size
     counted = agreement(
-        draws.batches("candidate", 0, (most + 1) * size), draws.zeros(size), draws.zeros((most + 1) * size)
+        draws.outputs("candidate", 0, (most + 1) * size), draws.zeros(size), draws.zeros((most + 1) * size)
     )
     first, _ = next(counted)
     _wait(draws.x)

@@ -52,6 +52,11 @@ class Adapted(Wrapper):
         if self.normalise is not None:
             self.normalise.training = self.training
 
+    @property
+    def plain(self) -> bool:
+        """Whether it does nothing to a model that gives a tensor."""
+        return self.normalise is None and self.output is None
+
     def identity(self) -> dict[str, Any] | None:
         """Which entry of the model's output holds the scores, if one was chosen."""
         return None if self.output is None else {"output": self.output}

@@ -18,6 +18,7 @@ from torch.nn.functional import interpolate, log_softmax
 from segcertify.errors import InputError, require_finite, require_integer, require_positive, unknown
 from segcertify.models.wrappers.adapters import adapt
 from segcertify.models.wrappers.wrapper import Wrapper
+from segcertify.sampling.kernels.scores import resize_exp
 from segcertify.sampling.segmenter import Segmenter
 
 Combine = Literal["exp", "softmax"]
@@ -119,12 +120,22 @@ class MultiScale(Wrapper):
         size = batch.shape[2:]
         if len(self.scales) == 1:
             return _one_scale(self._log_scores(batch, self.scales[0], seeds), size)
-        return reduce(torch.logaddexp, (_resize_exp(self._log_scores(batch, s, seeds), size) for s in self.scales))
+        return reduce(torch.logaddexp, (resize_exp(self._log_scores(batch, s, seeds), size) for s in self.scales))
 
     def identity(self) -> dict[str, Any]:
         """How the scores are combined. Without a base size it is that of models made before there was one."""
         names = ["scales", "flip", "tile", "combine", "stride", *([] if self.base_size is None else ["base_size"])]
         return {name: getattr(self, name) for name in names}
+
+    def resized_to(self, size: tuple[int, int]) -> tuple[int, int] | None:
+        """The network's input, if it is one smaller image, that is not cut into tiles."""
+        small = self.resized(size, self.scales[0])
+        one = len(self.scales) == 1 and not self.unchanged and self.tile is None and self.scales[0] <= 1
+        return small if one and small != size and small[0] <= size[0] and small[1] <= size[1] else None
+
+    def log_scores(self, image: Tensor, seeds: Seeds = None) -> Tensor:
+        """Logarithms of the scores of images that are resized already: `forward`, for a sampler that does the rest."""
+        return self._logits(image, seeds)
 
     def _log_scores(self, batch: Tensor, scale: float, seeds: Seeds) -> Tensor:
         """Logarithms of one scale's scores, at the size of the resized image; over tiles, of their average."""
@@ -177,31 +188,8 @@ def _one_scale(logs: Tensor, size: Sequence[int]) -> Tensor:
     scores = interpolate(scores, size=size, mode="bilinear", align_corners=False)
     for i, needed in enumerate(unsafe):
         if needed:
-            scores[i] = _resize_exp(logs[i : i + 1], size)[0]
+            scores[i] = resize_exp(logs[i : i + 1], size)[0]
     return scores
-
-
-def _resize_exp(logs: Tensor, size: Sequence[int]) -> Tensor:
-    """log of the bilinear resize of exp(logs), without overflow or underflow: one axis at a time."""
-    for axis, target in ((2, size[0]), (3, size[1])):
-        if logs.shape[axis] != target:
-            logs = _resize_axis(logs, axis, target)
-    return logs
-
-
-def _resize_axis(logs: Tensor, axis: int, target: int) -> Tensor:
-    """log((1 - w) exp(a) + w exp(b)) between the two source entries of each target entry (half-pixel centres)."""
-    source = logs.shape[axis]
-    centres = ((torch.arange(target, dtype=torch.float64) + 0.5) * source / target - 0.5).clamp(0, source - 1)
-    low = centres.floor().long().clamp(max=max(source - 2, 0))
-    weight = (centres - low).float().view([-1 if i == axis else 1 for i in range(4)]).to(logs.device)
-    ends = low, (low + 1).clamp(max=source - 1)
-    below, above = ((slice(None),) * axis + (index.to(logs.device),) for index in ends)
-    out = logs.new_empty([target if i == axis else side for i, side in enumerate(logs.shape)])
-    for c in range(logs.shape[1]):  # a class at a time: temporaries stay small
-        plane = logs[:, c : c + 1]
-        out[:, c : c + 1] = torch.logaddexp(plane[below] + torch.log1p(-weight), plane[above] + weight.log())
-    return out
 
 
 def _spans(side: int, tile: int, stride: float) -> Iterator[slice]:

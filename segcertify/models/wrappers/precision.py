@@ -1,15 +1,15 @@
 """A network in lower precision (autocast): noise, normalisation and weights stay in single precision."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from segcertify.errors import unknown
-from segcertify.models.wrappers.adapters import adapt
+from segcertify.models.wrappers.adapters import Adapted, adapt
 from segcertify.models.wrappers.wrapper import Wrapper
-from segcertify.sampling.segmenter import Segmenter
+from segcertify.sampling.segmenter import Resizing, Segmenter
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -37,6 +37,24 @@ class Autocast(Wrapper):
 
     def forward(self, batch: Tensor, seeds: Sequence[int] | None = None) -> Tensor:
         """The model's scores for the batch."""
+        return self._under_autocast(self.model, batch, seeds)
+
+    def resized_to(self, size: tuple[int, int]) -> tuple[int, int] | None:
+        """As the model, if it resizes its images."""
+        inner = self._resizing()
+        return None if inner is None else inner.resized_to(size)
+
+    def log_scores(self, image: Tensor, seeds: Sequence[int] | None = None) -> Tensor:
+        """As the model's, under autocast."""
+        inner = self._resizing()
+        assert inner is not None
+        return self._under_autocast(inner.log_scores, image, seeds)
+
+    def _resizing(self) -> Resizing | None:
+        inner = self.model.model if isinstance(self.model, Adapted) and self.model.plain else self.model
+        return inner if isinstance(inner, Resizing) else None
+
+    def _under_autocast(self, ask: Callable[..., Tensor], batch: Tensor, seeds: Sequence[int] | None) -> Tensor:
         with torch.autocast(batch.device.type, dtype=PRECISIONS[self.precision]):
-            scores: Tensor = self.model(batch, seeds)
+            scores = ask(batch, seeds)
         return scores.float() if scores.is_floating_point() else scores
