@@ -13,6 +13,7 @@ from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import COUNTS, Checkpoint, State
 from segcertify.sampling.draws import Draws, count_type
 from segcertify.sampling.segmenter import LARGEST_LABEL
+from segcertify.sampling.stages import stage
 from segcertify.votes import Votes
 
 _BLOCK = 2**20
@@ -39,14 +40,16 @@ def class_counts(batches: Counts, counts: torch.Tensor, classes: int | None = No
             )
         if missing > 0:
             counts = torch.cat([counts, counts.new_zeros((missing, *counts.shape[1:]))])
-        counts.scatter_add_(0, labels, counts.new_ones(()).expand(labels.shape))
+        with stage("counting"):
+            counts.scatter_add_(0, labels, counts.new_ones(()).expand(labels.shape))
         yield stop, counts
 
 
 def agreement(batches: Counts, labels: torch.Tensor, agree: torch.Tensor) -> Counts:
     """How many draws gave each component its label in ``labels``, (*components); goes on from ``agree``."""
     for stop, drawn in batches:
-        agree += (drawn == labels).sum(0, dtype=agree.dtype)
+        with stage("counting"):
+            agree += (drawn == labels).sum(0, dtype=agree.dtype)
         yield stop, agree
 
 

@@ -14,6 +14,7 @@ from typing import Self
 import torch
 
 from segcertify.sampling.segmenter import to_labels
+from segcertify.sampling.stages import stage
 from segcertify.sampling.streams import DrawStream
 
 ENTRIES = 6
@@ -54,7 +55,8 @@ class Answers:
     @classmethod
     def of(cls, output: torch.Tensor, batch: torch.Tensor) -> Self:
         """From a model's output for a batch."""
-        return cls(batch, output, to_labels(output, batch))
+        with stage("labels"):
+            return cls(batch, output, to_labels(output, batch))
 
     def at(self, entries: Sequence[int]) -> Self:
         """Those of some entries, in memory of their own: a model may use its own again."""
