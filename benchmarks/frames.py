@@ -1,7 +1,7 @@
 """Certifying a 1024 x 2048 frame with HRNetV2 (random weights): stages, bare network, released pipeline.
 
     python benchmarks/frames.py [--model tiny|w18|w48] [--scale 0.25 1.0] [--precision fp32 bf16] [--device cuda]
-        [--baseline] [--pixels 200000] [--name h200] [--out results/speed]
+        [--baseline] [--draws 24] [--pixels 262144] [--name h200] [--out results/speed]
 
 It is `segcertify bench` for several settings in one run. Each setting gives a file, written as soon as it is measured.
 """
@@ -41,11 +41,14 @@ def measure(arguments: argparse.Namespace, scale: float, precision: str, *, base
     """One setting, in plain values."""
     device = torch.device(arguments.device)
     model, x = segmenter(arguments.model, scale, precision, device), frame()
-    found = cost.measure(sc.Smooth(model, sigma=SIGMA, seed=0, device=device), x, n=arguments.n, n0=arguments.n0)
+    smooth = sc.Smooth(model, sigma=SIGMA, seed=0, device=device)
+    found = cost.measure(smooth, x, n=arguments.n, n0=arguments.n0, repeats=arguments.repeats)
     before = None
     if baseline:
         plain = segmenter(arguments.model, scale, "fp32", device)
-        before = released.measure(plain, x.to(device), SIGMA, n=arguments.n, n0=arguments.n0, pixels=arguments.pixels)
+        before = released.measure(
+            plain, x.to(device), SIGMA, n=arguments.n, n0=arguments.n0, draws=arguments.draws, pixels=arguments.pixels
+        )
     settings = {
         "model": arguments.model, "scale": scale, "input": [*x.shape], "noise": f"Gaussian(sigma={SIGMA})", "tau": 0.75,
         "alpha": 0.001, "precision": precision,
@@ -64,6 +67,8 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=100)
     parser.add_argument("--n0", type=int, default=10)
     parser.add_argument("--baseline", action="store_true", help="also the released pipeline, once for each scale")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--draws", type=int, help="of the released pipeline: draws that are made; all by default")
     parser.add_argument("--pixels", type=int, help="of the released pipeline: pixels tested one by one; all by default")
     parser.add_argument("--name", default="cpu", help="the machine's name in the files' names")
     parser.add_argument("--out", type=Path, default=Path("results/speed"), help="the folder of the files")

@@ -46,13 +46,17 @@ TESTS = ("counting and tests, pixel by pixel", "Holm")
 class Released:
     """What the released pipeline took, and its labels (ABSTAIN where it does not certify).
 
-    If only ``pixels_tested`` pixels were tested one by one, ``stages`` hold the time extrapolated to all, linearly.
-    ``vectorised`` is the time of counting and tests with vectorised SciPy instead, and of the same Holm.
+    If only ``draws_made`` draws were made, or only ``pixels_tested`` pixels tested one by one, ``stages`` hold times
+    that are extrapolated to all, linearly, and after fewer draws there are no labels. ``vectorised`` is the time of
+    counting and tests with vectorised SciPy instead, and of the same Holm.
     """
 
     stages: dict[str, float]
     vectorised: float
-    labels: IntArray
+    labels: IntArray | None
+    draws: int
+    draws_made: int
+    pixels: int
     pixels_tested: int
     processes: int
     batch_size: int
@@ -63,8 +67,8 @@ class Released:
 
     @property
     def extrapolated(self) -> bool:
-        """Whether the time of the tests is extrapolated from some of the pixels."""
-        return self.pixels_tested < self.labels.size
+        """Whether times are extrapolated from some of the draws, or from some of the pixels."""
+        return self.draws_made < self.draws or self.pixels_tested < self.pixels
 
     @property
     def total(self) -> float:
@@ -79,17 +83,23 @@ class Released:
 
 def measure(
     model: Segmenter, x: torch.Tensor, sigma: float, *, n: int = 100, n0: int = 10, tau: float = 0.75,
-    alpha: float = 0.001, seed: int = 0, pixels: int | None = None, processes: int | None = None,
+    alpha: float = 0.001, seed: int = 0, draws: int | None = None, pixels: int | None = None,
+    processes: int | None = None,
 ) -> Released:  # fmt: skip
     """Certify the image x (3, H, W) on its device as the released pipeline does, and time each step.
 
-    ``pixels`` limits how many are tested one by one. The time of the others is then extrapolated, and their p-values
-    come from the vectorised tests, which are the same.
+    ``draws`` limits how many are made: the time of the others is then extrapolated, the tests see the same labels again
+    and again, and nothing is certified. ``pixels`` limits how many are tested one by one: the time of the others is
+    extrapolated, and their p-values come from the vectorised tests, which are the same.
     """
     network = Network.of(model, x)
     clock, n0 = _Clock(x.device), require_integer("n0", n0)
-    stored, batch_size = network.labels(x, sigma, n0 + n, seed, clock)
-    labels = stored.reshape(n0 + n, -1)
+    made = min(n0 + n, n0 + n if draws is None else require_integer("draws", draws))
+    stored, batch_size = network.labels(x, sigma, made, seed, clock)
+    for name in SAMPLING:
+        clock.stages[name] *= (n0 + n) / made
+    labels = stored.reshape(made, -1)
+    labels = labels if made == n0 + n else np.resize(labels, (n0 + n, labels.shape[1]))  # the same again and again
     classes, size = int(labels.max()) + 1, labels.shape[1]
     chosen = spread(size, size if pixels is None else require_integer("pixels", pixels))
     with PixelPool(processes or cores()) as pool:
@@ -109,8 +119,8 @@ def measure(
         rejected = procedure(together.p_values, alpha)
     certified = np.where(rejected, together.labels, ABSTAIN).reshape(stored.shape[1:])
     return Released(
-        clock.stages, at_once + clock.stages[TESTS[1]], certified, len(chosen), count, batch_size, network.resized_by,
-        holm_by, stored.nbytes / 2**30,
+        clock.stages, at_once + clock.stages[TESTS[1]], certified if made == n0 + n else None, n0 + n, made, size,
+        len(chosen), count, batch_size, network.resized_by, holm_by, labels.nbytes / 2**30,
     )  # fmt: skip
 
 
@@ -160,7 +170,8 @@ class Network:
                 small = [_resized(each, self.scale).astype(np.float32) for each in noisy]
                 stacked = np.stack(small).transpose(0, 3, 1, 2)
             kept.append(self._predicted(stacked, x, clock))
-        return np.concatenate(kept), batch_size
+        with clock.stage(SAMPLING[-1]):
+            return np.concatenate(kept), batch_size
 
     def _predicted(self, batch: NDArray[np.float32], x: torch.Tensor, clock: _Clock) -> IntArray:
         """The labels of a batch of noisy images at the network's size."""

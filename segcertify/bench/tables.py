@@ -69,13 +69,14 @@ def _baseline(cost: Cost, released: Released) -> dict[str, Any]:
         "vectorised_total_seconds": released.total_vectorised,
         "vectorised_ratio": released.total_vectorised / cost.total,
         "extrapolated": released.extrapolated,
+        "draws_made": released.draws_made,
         "pixels_tested": released.pixels_tested,
         "processes": released.processes,
         "batch_size": released.batch_size,
         "resized_by": released.resized_by,
         "holm_by": released.holm_by,
         "stored_gib": released.stored_gib,
-        "certified": int((released.labels >= 0).sum()),
+        "certified": None if released.labels is None else int((released.labels >= 0).sum()),
     }
 
 
@@ -125,10 +126,13 @@ def baseline_table(found: Values) -> Table:
     rows = tuple(
         (name, duration(seconds), percent(seconds / total)) for name, seconds in baseline["stages_seconds"].items()
     )
+    draws, pixels = found["settings"]["n"] + found["settings"]["n0"], found["components"]
+    made, tests = baseline["draws_made"], baseline["pixels_tested"]
+    sampled = f"{made} of {draws} draws were made, and their time extrapolated to all. " if made < draws else ""
     tested = (
-        f"The tests were timed on {baseline['pixels_tested']:,} pixels and extrapolated to all {found['components']:,}."
-        if baseline["extrapolated"]
-        else f"All {found['components']:,} pixels were tested, one by one."
+        f"{sampled}The tests were timed on {tests:,} pixels and extrapolated to all {pixels:,}."
+        if tests < pixels
+        else f"{sampled}All {pixels:,} pixels were tested, one by one."
     )
     notes = (
         f"{tested} {baseline['processes']} processes. Counting and tests with vectorised SciPy, and Holm: "

@@ -116,6 +116,18 @@ def test_some_pixels_stand_for_all():
     assert part.stored_gib == 86 * 32 * 64 * 8 / 2**30
 
 
+def test_some_draws_stand_for_all(monkeypatch):
+    """Each stage takes one second whenever the clock is read: 2 of 10 draws in a batch stand for five such seconds."""
+    now = iter(range(10_000))
+    monkeypatch.setattr(released.time, "perf_counter", lambda: float(next(now)))
+    found = released.measure(Threshold().eval(), IMAGE, 0.25, n=7, n0=3, draws=2, processes=1)
+    assert (found.labels, found.extrapolated, found.draws, found.draws_made) == (None, True, 10, 2)
+    assert found.stored_gib == 10 * 32 * 64 * 8 / 2**30
+    assert {found.stages[name] for name in released.SAMPLING[:-1]} == {5.0}
+    assert found.stages[released.SAMPLING[-1]] == 10.0  # a batch, and all together
+    assert {found.stages[name] for name in released.TESTS} == {1.0}
+
+
 @pytest.mark.parametrize(
     ("model", "x", "message"),
     [

@@ -1,6 +1,7 @@
 """What a measurement says: plain values for JSON, and tables made from these alone."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ COST = Cost(
     components=8, batch_size=4, certified=1, cuda_gib=1.5, resident_gib=1.0,
 )  # fmt: skip
 BASELINE = Released(
-    dict.fromkeys((*SAMPLING, *TESTS), 5.0), 1.0, np.array([[1, -1, 2, -1], [-1, -1, -1, -1]]), pixels_tested=4,
-    processes=16, batch_size=24, resized_by="OpenCV", holm_by="statsmodels", stored_gib=0.5,
+    dict.fromkeys((*SAMPLING, *TESTS), 5.0), 1.0, np.array([[1, -1, 2, -1], [-1, -1, -1, -1]]), draws=100,
+    draws_made=100, pixels=8, pixels_tested=4, processes=16, batch_size=24, resized_by="OpenCV",
+    holm_by="statsmodels", stored_gib=0.5,
 )  # fmt: skip
 
 
@@ -47,6 +49,19 @@ def test_tables(values):
     before = tables.baseline_table(values)
     assert len(before.rows) == len(SAMPLING) + len(TESTS)
     assert "extrapolated to all 8" in before.notes[0]
+
+
+def test_what_is_extrapolated_is_said(values):
+    made = replace(BASELINE, labels=None, draws_made=24, pixels_tested=8)
+    found = tables.values(COST, tables.Peak("fp32", 1.0), made, device=torch.device("cpu"), settings={})
+    assert (found["baseline"]["extrapolated"], found["baseline"]["certified"]) == (True, None)
+    note = tables.baseline_table(found).notes[0]
+    assert "24 of 100 draws were made, and their time extrapolated to all. All 8 pixels were tested" in note
+    whole = tables.values(
+        COST, tables.Peak("fp32", 1.0), replace(made, draws_made=100), device=torch.device("cpu"), settings={}
+    )
+    assert whole["baseline"]["extrapolated"] is False
+    assert "extrapolated" not in tables.facts(whole)["released pipeline"]
 
 
 def test_facts(values):
