@@ -9,58 +9,74 @@ It is `segcertify bench` for several settings in one run. Each setting gives a f
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:  # torch is not imported here: the released pipeline's processes import this file again
+    import torch
 
-import segcertify as sc
-from segcertify.bench import cost, machine, released, tables
-from segcertify.models import HRNet, MultiScale, adapt, with_precision
-from segcertify.models.networks.hrnet import W18_SMALL_V2, W48, Architecture
-from segcertify.sampling.segmenter import Segmenter
+    from segcertify.sampling.segmenter import Segmenter
 
-MODELS = {"tiny": Architecture(width=8, classes=19, blocks=1, modules=(1, 1, 1)), "w18": W18_SMALL_V2, "w48": W48}
+ARCHITECTURES = {
+    "tiny": {"width": 8, "blocks": 1, "modules": (1, 1, 1)},
+    "w18": {"width": 18, "blocks": 2, "modules": (1, 3, 2)},
+    "w48": {},
+}
 SIGMA, SIZE = 0.25, (1024, 2048)
 
 
 def segmenter(name: str, scale: float, precision: str, device: torch.device) -> Segmenter:
     """An HRNetV2 with random weights at a scale, as a user would certify it."""
+    import torch
+
+    from segcertify.models import HRNet, MultiScale, adapt, with_precision
+    from segcertify.models.networks.hrnet import Architecture
+
     torch.manual_seed(0)
-    model = MultiScale(adapt(HRNet(MODELS[name]).eval()), [scale]).eval()
+    model = MultiScale(adapt(HRNet(Architecture(**ARCHITECTURES[name])).eval()), [scale]).eval()
     return with_precision(model.to(device), precision)
 
 
 def frame() -> torch.Tensor:
     """A frame of smooth colours in [0, 1], so that labels differ between regions."""
+    import torch
+
     coarse = torch.rand(1, 3, 16, 32, generator=torch.Generator().manual_seed(0))
     return torch.nn.functional.interpolate(coarse, size=SIZE, mode="bilinear")[0]
 
 
-def measure(arguments: argparse.Namespace, scale: float, precision: str, *, baseline: bool) -> dict[str, object]:
-    """One setting, in plain values."""
-    device = torch.device(arguments.device)
-    model, x = segmenter(arguments.model, scale, precision, device), frame()
-    smooth = sc.Smooth(model, sigma=SIGMA, seed=0, device=device)
-    found = cost.measure(smooth, x, n=arguments.n, n0=arguments.n0, repeats=arguments.repeats)
-    before = None
-    if baseline:
-        plain = segmenter(arguments.model, scale, "fp32", device)
-        before = released.measure(
-            plain, x.to(device), SIGMA, n=arguments.n, n0=arguments.n0, draws=arguments.draws, pixels=arguments.pixels
-        )
+def measured(arguments: argparse.Namespace, scale: float, precision: str) -> Iterator[dict[str, Any]]:
+    """One setting in plain values, and again with the released pipeline, if that is wanted in this precision."""
+    import torch
+
+    import segcertify as sc
+    from segcertify.bench import cost, machine, released, tables
+
+    device, x = torch.device(arguments.device), frame()
+    smooth = sc.Smooth(segmenter(arguments.model, scale, precision, device), sigma=SIGMA, seed=0, device=device)
+    draws = {"n": arguments.n, "n0": arguments.n0}
+    found = cost.measure(smooth, x, **draws, repeats=arguments.repeats)
+    peak = tables.Peak(*machine.peak_of_products(device, precision))
     settings = {
         "model": arguments.model, "scale": scale, "input": [*x.shape], "noise": f"Gaussian(sigma={SIGMA})", "tau": 0.75,
         "alpha": 0.001, "precision": precision,
     }  # fmt: skip
-    peak = tables.Peak(*machine.peak_of_products(device, precision))
-    return tables.values(found, peak, before, device=device, settings=settings)
+    yield tables.values(found, peak, None, device=device, settings=settings)
+    if arguments.baseline and precision == arguments.precision[0]:
+        del smooth
+        plain = segmenter(arguments.model, scale, "fp32", device)
+        limits = {"draws": arguments.draws, "pixels": arguments.pixels}
+        before = released.measure(plain, x.to(device), SIGMA, **draws, **limits)
+        yield tables.values(found, peak, before, device=device, settings=settings)
 
 
 def main() -> None:
     """Measure each setting, print it, write its file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=MODELS, default="tiny")
+    parser.add_argument("--model", choices=ARCHITECTURES, default="tiny")
     parser.add_argument("--scale", type=float, nargs="+", default=[0.25])
     parser.add_argument("--precision", nargs="+", default=["fp32"])
     parser.add_argument("--device", default="cpu")
@@ -73,17 +89,20 @@ def main() -> None:
     parser.add_argument("--name", default="cpu", help="the machine's name in the files' names")
     parser.add_argument("--out", type=Path, default=Path("results/speed"), help="the folder of the files")
     arguments = parser.parse_args()
-    for scale in arguments.scale:
-        for precision in arguments.precision:
-            first = arguments.baseline and precision == arguments.precision[0]
-            values = measure(arguments, scale, precision, baseline=first)
-            file = arguments.out / f"frames-{arguments.model}-scale{scale}-{precision}-{arguments.name}.json"
+    for scale, precision in itertools.product(arguments.scale, arguments.precision):
+        file = arguments.out / f"frames-{arguments.model}-scale{scale}-{precision}-{arguments.name}.json"
+        for values in measured(arguments, scale, precision):
             file.write_text(json.dumps(values, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-            print(f"{arguments.model} at scale {scale}, {precision}", tables.stage_table(values), sep="\n", flush=True)
-            if values["baseline"]:
-                print(tables.baseline_table(values))
-            for name, value in tables.facts(values).items():
-                print(f"  {name:34} {value}", flush=True)
+            show(f"{arguments.model} at scale {scale}, {precision}", values)
+
+
+def show(title: str, values: dict[str, Any]) -> None:
+    """Print a measurement."""
+    from segcertify.bench import tables
+
+    print(title, tables.stage_table(values) if values["baseline"] is None else tables.baseline_table(values), sep="\n")
+    for name, value in tables.facts(values).items():
+        print(f"  {name:34} {value}", flush=True)
 
 
 if __name__ == "__main__":

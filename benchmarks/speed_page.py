@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "speed", ROOT / "results" / "speed" / "README.md"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "speed.md")
 BLOCK = re.compile(r"(<!-- speed: ([\w-]+) -->\n?).*?(<!-- end of speed -->)", re.S)
+
+WHOLE: Any = {"break_long_words": False, "break_on_hyphens": False}
+"""Links stay whole."""
 
 Values = Mapping[str, Any]
 HEADS = (
@@ -53,8 +57,8 @@ def _frame(values: Values) -> tuple[str, ...]:
     if baseline is not None:
         mark = "*" if baseline["extrapolated"] else ""
         before = (
-            duration(baseline["total_seconds"]) + mark, f"{baseline['ratio']:.0f}",
-            duration(baseline["vectorised_total_seconds"]) + mark, f"{baseline['vectorised_ratio']:.0f}",
+            duration(baseline["total_seconds"]) + mark, f"{baseline['ratio']:.3g}",
+            duration(baseline["vectorised_total_seconds"]) + mark, f"{baseline['vectorised_ratio']:.3g}",
         )  # fmt: skip
     return (
         settings["model"], str(settings["scale"]), settings["precision"], _name(values),
@@ -68,8 +72,9 @@ def statistics() -> Table:
     rows = tuple(
         (
             _name(values), f"{values['settings']['components']:,}", duration(values["segcertify_seconds"]),
-            duration(values["vectorised_seconds"]), f"{values['ratio_to_vectorised']:.0f}",
-            f"{duration(values['loop_seconds_extrapolated'] + values['holm_seconds'])}*", f"{values['ratio_to_loop']:.0f}",
+            duration(values["vectorised_seconds"]), f"{values['ratio_to_vectorised']:.3g}",
+            duration(values["loop_seconds_extrapolated"] + values["holm_seconds"]) + "*",
+            f"{values['ratio_to_loop']:.0f}",
         )
         for values in read("stats*.json").values()
     )  # fmt: skip
@@ -100,8 +105,8 @@ def page() -> str:
     """The page of everything."""
     parts = [
         "# Speed",
-        "Written by `python benchmarks/speed_page.py` from the files beside it. Do not edit. What the numbers mean, and "
-        "how to measure your own machine, is in [docs/speed.md](../../docs/speed.md).",
+        "Written by `python benchmarks/speed_page.py` from the files beside it. Do not edit. "
+        "[docs/speed.md](../../docs/speed.md) says what the numbers mean, and how to measure your own machine.",
         frames().markdown(),
         statistics().markdown(),
     ]
@@ -129,7 +134,7 @@ def claims() -> str:
     sentences = [
         f"Tests and Holm's correction for {stats['settings']['components']:,} pixels take "
         f"[{duration(stats['segcertify_seconds'])}](results/speed/{file}). SciPy's vectorised tests with the same "
-        f"correction take {stats['ratio_to_vectorised']:.0f} times as long, and a test per pixel, as in the released "
+        f"correction take {stats['ratio_to_vectorised']:.3g} times as long, and a test per pixel, as in the released "
         f"code, some {_rounded(stats['ratio_to_loop'])} times."
     ]
     for name, values in read("frames-w48-*.json").items():
@@ -137,14 +142,15 @@ def claims() -> str:
         if baseline is None:
             continue
         draws, told = settings["n"] + settings["n0"], ", extrapolated" if baseline["extrapolated"] else ""
+        released, fair = baseline["total_seconds"], baseline["vectorised_total_seconds"]
         sentences.append(
             f"{draws} draws of HRNetV2-W48 at scale {settings['scale']} on such a frame take "
             f"[{duration(values['total_seconds'])}](results/speed/{name}) in {settings['precision']} on an "
             f"{_name(values)}, {values['ratio_to_network']:.2f} times the bare network. The released pipeline takes "
-            f"{duration(baseline['total_seconds'])} there ({baseline['ratio']:.0f} times as long{told}), with vectorised "
-            f"tests {duration(baseline['vectorised_total_seconds'])} ({baseline['vectorised_ratio']:.0f} times)."
+            f"{duration(released)} there ({baseline['ratio']:.3g} times as long{told}), and {duration(fair)} with "
+            f"vectorised tests ({baseline['vectorised_ratio']:.3g} times)."
         )
-    return " ".join(sentences) + "\n"
+    return textwrap.fill(" ".join(sentences), 118, initial_indent="  ", subsequent_indent="  ", **WHOLE) + "\n  "
 
 
 def _rounded(ratio: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ from statistics import median
 import torch
 
 from segcertify.bench import network
-from segcertify.bench.machine import resident_gib, seconds
+from segcertify.bench.machine import resident_gib, seconds, wait
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.errors import require_integer
-from segcertify.sampling.draws import Input
+from segcertify.sampling.draws import Draws, Input
 from segcertify.sampling.segmenter import to_model_dtype
 from segcertify.sampling.smooth import Smooth
 from segcertify.sampling.stages import Stopwatch, stage
@@ -101,8 +102,7 @@ def measure(
     smooth: Smooth, x: Input, *, n: int = 100, n0: int = 10, tau: float = 0.75, alpha: float = 0.001, repeats: int = 3
 ) -> Cost:
     """Certify x a few times and time it, then its stages, then the network alone."""
-    repeats = require_integer("repeats", repeats)
-
+    repeats, start = require_integer("repeats", repeats), time.perf_counter()
     made: list[Certificate] = []
 
     def certify() -> None:
@@ -111,16 +111,18 @@ def measure(
             warnings.simplefilter("ignore", UserWarning)  # an n that certifies nothing takes as long
             made[:] = [certify_votes(votes, tau=tau, alpha=alpha)]
 
-    device = smooth.draws(x, "bench").x.device  # also refuses what cannot be certified
-    first = seconds(device, certify)
+    draws = smooth.draws(x, "bench")  # also refuses what cannot be certified
+    device, model = draws.x.device, draws.model  # which may be a faster copy of the one that was given
+    certify()
+    wait(device)
+    first = time.perf_counter() - start
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     totals = _repeated(device, certify, repeats)
     cuda_gib = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None
-    with Stopwatch(device) as watch, network.marked(smooth.model, watch):
+    with Stopwatch(device) as watch, network.marked(model, watch):
         instrumented = seconds(device, certify)
-    draws = smooth.draws(x, "bench")
-    passes = _passes(smooth, draws.x, [*_sizes(n0, draws.batch_size), *_sizes(n, draws.batch_size)])
+    passes = _passes(draws, [*_sizes(n0, draws.batch_size), *_sizes(n, draws.batch_size)])
     network.run(passes, device)  # warm
     networks = _repeated(device, lambda: network.run(passes, device), repeats)
     (certificate,) = made
@@ -145,14 +147,14 @@ def _sizes(draws: int, batch_size: int) -> list[int]:
     return [min(batch_size, draws - start) for start in range(0, draws, batch_size)]
 
 
-def _passes(smooth: Smooth, x: torch.Tensor, sizes: list[int]) -> list[list[network.Call]]:
+def _passes(draws: Draws, sizes: list[int]) -> list[list[network.Call]]:
     """The network's calls for noisy batches of these sizes, each size drawn once."""
 
     def noisy(size: int) -> torch.Tensor:
         streams = [DrawStream(0, "bench", "probe", index) for index in range(size)]
-        return to_model_dtype(smooth.model, smooth.noise.draw(x, streams))
+        return to_model_dtype(draws.model, draws.noise.draw(draws.x, streams))
 
-    found = {size: network.calls(smooth.model, noisy(size)) for size in sorted(set(sizes))}
+    found = {size: network.calls(draws.model, noisy(size)) for size in sorted(set(sizes))}
     return [found[size] for size in sizes]
 
 

@@ -99,9 +99,9 @@ def facts(found: Values) -> dict[str, str]:
     lines["estimate"] = ", ".join(estimates)
     if (baseline := found["baseline"]) is not None:
         told = ", extrapolated" if baseline["extrapolated"] else ""
-        lines["released pipeline"] = f"{duration(baseline['total_seconds'])}{told}: {baseline['ratio']:.0f} times ours"
+        lines["released pipeline"] = f"{duration(baseline['total_seconds'])}{told}: {baseline['ratio']:.3g} times ours"
         lines["the same with vectorised tests"] = (
-            f"{duration(baseline['vectorised_total_seconds'])}: {baseline['vectorised_ratio']:.0f} times ours"
+            f"{duration(baseline['vectorised_total_seconds'])}: {baseline['vectorised_ratio']:.3g} times ours"
         )
     return lines
 

@@ -55,8 +55,7 @@ class Answers:
     @classmethod
     def of(cls, output: torch.Tensor, batch: torch.Tensor) -> Self:
         """From a model's output for a batch."""
-        with stage("labels"):
-            return cls(batch, output, to_labels(output, batch))
+        return cls(batch, output, to_labels(output, batch))
 
     def at(self, entries: Sequence[int]) -> Self:
         """Those of some entries, in memory of their own: a model may use its own again."""
@@ -107,6 +106,7 @@ def chosen_entries(size: int, stream: DrawStream, count: int = ENTRIES) -> list[
     return sorted((0, size - 1, *between.tolist()), reverse=True)
 
 
+@stage("checks", whole=True)
 def changes(first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers]) -> Changes:
     """Compare ``first``, answers to chosen entries of a batch, with the answers to them in smaller batches.
 
@@ -131,6 +131,7 @@ def changes(first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers]
     )  # fmt: skip
 
 
+@stage("checks", whole=True)
 def many_changes(first: torch.Tensor, ask: Callable[[list[int]], Answers]) -> str:
     """What changed in the labels of many entries, (B, *components), by more than rounding explains; empty if nothing.
 

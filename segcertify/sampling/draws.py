@@ -20,7 +20,6 @@ from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
 from segcertify.sampling.cross_talk import MORE, Answers, changes, chosen_entries, many_changes
 from segcertify.sampling.probe import Probe, dependent_answers, dependent_noise, noisy_outputs
 from segcertify.sampling.segmenter import Segmenter
-from segcertify.sampling.stages import stage
 from segcertify.sampling.streams import DrawStream, Phase
 from segcertify.votes import Votes
 
@@ -76,8 +75,7 @@ class Draws:
                 raise InputError(f"the model's components changed from {self.components} to {tuple(labels.shape[1:])}")
             if chosen is not None:
                 try:
-                    with stage("checks", whole=True):
-                        self._verify(phase, start, labels, entries, chosen)
+                    self._verify(phase, start, labels, entries, chosen)
                 except RuntimeError as error:  # memory that ran out: all else is an InputError
                     raise self._failed(error, phase, start) from error
                 self._verified, chosen = size, None

@@ -18,6 +18,7 @@ from torch import nn
 from segcertify.arrays import IntArray
 from segcertify.errors import InputError, ModelError
 from segcertify.sampling.batch_size import out_of_memory
+from segcertify.sampling.stages import stage
 from segcertify.storage.interruption import Stop
 
 LARGEST_LABEL = 32_766
@@ -116,6 +117,7 @@ def model_errors() -> Iterator[None]:
         raise ModelError.of(error) from error
 
 
+@stage("labels")
 def to_labels(output: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """Labels from logits or labels, in memory of their own."""
     with torch.no_grad():
