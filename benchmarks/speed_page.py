@@ -29,9 +29,13 @@ WHOLE: Any = {"break_long_words": False, "break_on_hyphens": False}
 
 Values = Mapping[str, Any]
 HEADS = (
-    "network", "scale", "precision", "machine", "a certificate", "bare network", "ratio", "TFLOP/s", "of the peak",
-    "released pipeline", "ratio", "its vectorised form", "ratio",
+    "network", "input", "scale", "precision", "machine", "draws", "a certificate", "bare network", "ratio", "TFLOP/s",
+    "of the peak", "released pipeline", "ratio", "its vectorised form", "ratio",
 )  # fmt: skip
+WANTED = (
+    "No measurement with stages is committed yet. On a GPU, `python benchmarks/frames.py --model w48 --scale 0.25 1.0 "
+    "--device cuda --baseline --name h200` makes them.\n"
+)
 
 
 def read(pattern: str) -> dict[str, Values]:
@@ -39,20 +43,25 @@ def read(pattern: str) -> dict[str, Values]:
     return {file.name: json.loads(file.read_text(encoding="utf-8")) for file in sorted(RESULTS.glob(pattern))}
 
 
-def frames() -> Table:
-    """All frames, a row each."""
-    rows = tuple(_frame(values) for values in read("frames-*.json").values())
+def costs() -> dict[str, Values]:
+    """The measurements of whole certificates: of `benchmarks/frames.py`, and of `segcertify bench --json`."""
+    return read("frames-*.json") | read("bench-*.json")
+
+
+def certificates() -> str:
+    """A table of whole certificates, a row each."""
     notes = (
-        "A certificate is sampling and tests, n0 + n = 110 draws, the median of a few; the bare network makes the same "
-        "passes and nothing else. The ratio of the released pipeline is to our time.",
+        "A certificate is sampling and tests, the median of a few; the bare network makes the same passes and nothing "
+        "else. The ratios of the released pipeline are to our time.",
         "An asterisk marks times that are extrapolated from some of the draws or pixels.",
     )
-    return Table("Certifying a frame of 1024 x 2048 pixels with HRNetV2", HEADS, rows, notes)
+    rows = tuple(_certificate(values) for values in costs().values())
+    return Table("Whole certificates", HEADS, rows, notes).markdown() if rows else WANTED
 
 
-def _frame(values: Values) -> tuple[str, ...]:
+def _certificate(values: Values) -> tuple[str, ...]:
     """The row of one measurement."""
-    settings, baseline = values["settings"], values["baseline"]
+    settings, baseline, counted = values["settings"], values["baseline"], values["tflops"] is not None
     before = (NOTHING,) * 4
     if baseline is not None:
         mark = "*" if baseline["extrapolated"] else ""
@@ -61,10 +70,25 @@ def _frame(values: Values) -> tuple[str, ...]:
             duration(baseline["vectorised_total_seconds"]) + mark, f"{baseline['vectorised_ratio']:.3g}",
         )  # fmt: skip
     return (
-        settings["model"], str(settings["scale"]), settings["precision"], _name(values),
-        duration(values["total_seconds"]), duration(values["network_seconds"]), f"{values['ratio_to_network']:.2f}",
-        f"{values['tflops']:.3g}", percent(values["tflops"] / values["peak_tflops"]), *before,
+        settings["model"], " x ".join(map(str, settings["input"])), str(settings.get("scale", NOTHING)),
+        settings["precision"], _name(values), str(settings["n0"] + settings["n"]), duration(values["total_seconds"]),
+        duration(values["network_seconds"]), f"{values['ratio_to_network']:.2f}",
+        f"{values['tflops']:.3g}" if counted else NOTHING,
+        percent(values["tflops"] / values["peak_tflops"]) if counted else NOTHING, *before,
     )  # fmt: skip
+
+
+def earlier() -> Table:
+    """Frames that version 0.1.0 certified on an H200, before there were stages."""
+    rows = tuple(
+        (
+            values["model"], str(values["scale"]), values["device"].removeprefix("NVIDIA "), values["version"],
+            duration(values["sampling_seconds"] + values["testing_seconds"]), f"{values['peak_cuda_gib']:.1f} GiB",
+        )
+        for values in read("earlier/*.json").values()
+    )  # fmt: skip
+    heads = ("network", "scale", "machine", "segcertify", "a certificate", "most memory on the GPU")
+    return Table("Frames of 1024 x 2048 pixels, HRNetV2 in fp32, n0 + n = 110, earlier", heads, rows)
 
 
 def statistics() -> Table:
@@ -107,8 +131,9 @@ def page() -> str:
         "# Speed",
         "Written by `python benchmarks/speed_page.py` from the files beside it. Do not edit. "
         "[docs/speed.md](../../docs/speed.md) says what the numbers mean, and how to measure your own machine.",
-        frames().markdown(),
+        certificates(),
         statistics().markdown(),
+        earlier().markdown(),
     ]
     for file, values in read("growth-*.json").items():
         parts += [
@@ -116,10 +141,9 @@ def page() -> str:
             growth(values, "n", "n").markdown(),
             growth(values, "components", "N").markdown(),
         ]
-    for file, values in read("frames-*.json").items():
-        settings = values["settings"]
+    for file, values in costs().items():
         parts += [
-            f"## {settings['model']} at scale {settings['scale']} in {settings['precision']}, {_name(values)}",
+            f"## {file.removesuffix('.json')}",
             f"[{file}]({file}), segcertify {values['versions']['segcertify']}, torch {values['versions']['torch']}, "
             f"{values['date'][:10]}.",
             stage_table(values).markdown(),
@@ -137,7 +161,15 @@ def claims() -> str:
         f"correction take {stats['ratio_to_vectorised']:.3g} times as long, and a test per pixel, as in the released "
         f"code, some {_rounded(stats['ratio_to_loop'])} times."
     ]
-    for name, values in read("frames-w48-*.json").items():
+    measured = read("frames-w48-*.json")
+    if not measured:
+        name, values = next(iter(read("earlier/frames-w48-*.json").items()))
+        sentences.append(
+            f"{values['n0'] + values['n']} draws of HRNetV2-W48 at scale {values['scale']} on such a frame took "
+            f"[{duration(values['sampling_seconds'])}](results/speed/earlier/{name}) on an "
+            f"{values['device'].removeprefix('NVIDIA ')} with version {values['version']}."
+        )
+    for name, values in measured.items():
         settings, baseline = values["settings"], values["baseline"]
         if baseline is None:
             continue
@@ -167,8 +199,9 @@ def _name(values: Values) -> str:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "claims": claims,
-    "frames": lambda: frames().markdown(),
+    "certificates": certificates,
     "statistics": lambda: statistics().markdown(),
+    "earlier": lambda: earlier().markdown(),
     "growth": lambda: "\n".join(
         growth(values, by, name).markdown()
         for values in read("growth-*.json").values()

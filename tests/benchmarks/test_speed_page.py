@@ -42,7 +42,7 @@ def test_every_file_says_where_it_was_measured(file):
     assert {"machine", "versions", "date", "settings"} <= set(values)
     assert {"device", "processor", "cores"} <= set(values["machine"])
     assert {"segcertify", "torch", "triton", "numpy"} <= set(values["versions"])
-    if file.name.startswith("frames-"):
+    if file.name.startswith(("frames-", "bench-")):
         assert sum(values["stages_seconds"].values()) == pytest.approx(values["instrumented_seconds"])
 
 
@@ -72,9 +72,10 @@ def test_frames_are_measured_and_written(tmp_path, monkeypatch, capsys):
     assert (values["components"], values["baseline"]["draws_made"]) == (32 * 64, 4)
     assert "The released pipeline, re-created" in capsys.readouterr().out
     monkeypatch.setattr(speed_page, "RESULTS", tmp_path)
-    (row,) = speed_page.frames().rows
-    assert row[:3] == ("tiny", "0.5", "fp32")
-    assert row[9].endswith("*")
+    (row,) = [speed_page._certificate(values) for values in speed_page.costs().values()]
+    assert row[:6] == ("tiny", "3 x 32 x 64", "0.5", "fp32", f"{values['machine']['cores']} cores", "8")
+    assert row[11].endswith("*")
+    assert "| tiny |" in speed_page.certificates()
 
 
 def test_growth_is_measured_and_written(tmp_path, monkeypatch):
