@@ -197,16 +197,23 @@ def _name(values: Values) -> str:
     return machine["device"].removeprefix("NVIDIA ") if machine["device"] != "cpu" else f"{machine['cores']} cores"
 
 
+def grown() -> str:
+    """The tables of growth, of all machines."""
+    tables = [
+        growth(values, by, name).markdown()
+        for values in read("growth-*.json").values()
+        for by, name in (("n", "n"), ("components", "N"))
+    ]
+    wanted = "No measurement is committed yet: `python benchmarks/growth.py --device cuda --json FILE` makes one.\n"
+    return "\n".join(tables) or wanted
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "claims": claims,
     "certificates": certificates,
     "statistics": lambda: statistics().markdown(),
     "earlier": lambda: earlier().markdown(),
-    "growth": lambda: "\n".join(
-        growth(values, by, name).markdown()
-        for values in read("growth-*.json").values()
-        for by, name in (("n", "n"), ("components", "N"))
-    ),
+    "growth": grown,
 }
 
 
