@@ -1,85 +1,108 @@
-"""Certifying a 1024 x 2048 frame with HRNetV2 (random weights): time, its ratio to the network alone, memory.
+"""Certifying a 1024 x 2048 frame with HRNetV2 (random weights): stages, bare network, released pipeline.
 
-    python benchmarks/frames.py [--model tiny|w18|w48] [--scale 0.25] [--device cuda] [--json FILE]
+    python benchmarks/frames.py [--model tiny|w18|w48] [--scale 0.25 1.0] [--precision fp32 bf16] [--device cuda]
+        [--baseline] [--draws 24] [--pixels 262144] [--name h200] [--out results/speed]
 
-The baseline, in the same run, is the network's own forward passes on clean
-frames, one at a time, as many as there are draws (extrapolated from a few, and
-said so). On a GPU, batches make the ratio less than 1.
+It is `segcertify bench` for several settings in one run. Each setting gives a file, written as soon as it is measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import resource
-import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:  # torch is not imported here: the released pipeline's processes import this file again
+    import torch
 
-import segcertify as sc
-from segcertify.models import HRNet, MultiScale
-from segcertify.models.networks.hrnet import W18_SMALL_V2, W48, Architecture
+    from segcertify.sampling.segmenter import Segmenter
 
-MODELS = {"tiny": Architecture(width=8, classes=19, blocks=1, modules=(1, 1, 1)), "w18": W18_SMALL_V2, "w48": W48}
-N, N0, PASSES = 100, 10, 10
+ARCHITECTURES = {
+    "tiny": {"width": 8, "blocks": 1, "modules": (1, 1, 1)},
+    "w18": {"width": 18, "blocks": 2, "modules": (1, 3, 2)},
+    "w48": {},
+}
+SIGMA, SIZE = 0.25, (1024, 2048)
 
 
-def seconds(device: str) -> float:
-    """The time, once the device has finished what it was given."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter()
+def segmenter(name: str, scale: float, precision: str, device: torch.device) -> Segmenter:
+    """An HRNetV2 with random weights at a scale, as a user would certify it."""
+    import torch
+
+    from segcertify.models import HRNet, MultiScale, adapt, with_precision
+    from segcertify.models.networks.hrnet import Architecture
+
+    torch.manual_seed(0)
+    model = MultiScale(adapt(HRNet(Architecture(**ARCHITECTURES[name])).eval()), [scale]).eval()
+    return with_precision(model.to(device), precision)
+
+
+def frame() -> torch.Tensor:
+    """A frame of smooth colours in [0, 1], so that labels differ between regions."""
+    import torch
+
+    coarse = torch.rand(1, 3, 16, 32, generator=torch.Generator().manual_seed(0))
+    return torch.nn.functional.interpolate(coarse, size=SIZE, mode="bilinear")[0]
+
+
+def measured(arguments: argparse.Namespace, scale: float, precision: str) -> Iterator[dict[str, Any]]:
+    """One setting in plain values, and again with the released pipeline, if that is wanted in this precision."""
+    import torch
+
+    import segcertify as sc
+    from segcertify.bench import cost, machine, released, tables
+
+    device, x = torch.device(arguments.device), frame()
+    smooth = sc.Smooth(segmenter(arguments.model, scale, precision, device), sigma=SIGMA, seed=0, device=device)
+    draws = {"n": arguments.n, "n0": arguments.n0}
+    found = cost.measure(smooth, x, **draws, repeats=arguments.repeats)
+    peak = tables.Peak(*machine.peak_of_products(device, precision))
+    settings = {
+        "model": arguments.model, "scale": scale, "input": [*x.shape], "noise": f"Gaussian(sigma={SIGMA})", "tau": 0.75,
+        "alpha": 0.001, "precision": precision,
+    }  # fmt: skip
+    yield tables.values(found, peak, None, device=device, settings=settings)
+    if arguments.baseline and precision == arguments.precision[0]:
+        del smooth
+        plain = segmenter(arguments.model, scale, "fp32", device)
+        limits = {"draws": arguments.draws, "pixels": arguments.pixels}
+        before = released.measure(plain, x.to(device), SIGMA, **draws, **limits)
+        yield tables.values(found, peak, before, device=device, settings=settings)
 
 
 def main() -> None:
-    """Certify once, time the network alone, print both."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", choices=MODELS, default="tiny")
-    parser.add_argument("--scale", type=float, default=0.25)
+    """Measure each setting, print it, write its file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=ARCHITECTURES, default="tiny")
+    parser.add_argument("--scale", type=float, nargs="+", default=[0.25])
+    parser.add_argument("--precision", nargs="+", default=["fp32"])
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--json", type=Path, help="write the numbers here")
+    parser.add_argument("--n", type=int, default=100)
+    parser.add_argument("--n0", type=int, default=10)
+    parser.add_argument("--baseline", action="store_true", help="also the released pipeline, once for each scale")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--draws", type=int, help="of the released pipeline: draws that are made; all by default")
+    parser.add_argument("--pixels", type=int, help="of the released pipeline: pixels tested one by one; all by default")
+    parser.add_argument("--name", default="cpu", help="the machine's name in the files' names")
+    parser.add_argument("--out", type=Path, default=Path("results/speed"), help="the folder of the files")
     arguments = parser.parse_args()
+    for scale, precision in itertools.product(arguments.scale, arguments.precision):
+        file = arguments.out / f"frames-{arguments.model}-scale{scale}-{precision}-{arguments.name}.json"
+        for values in measured(arguments, scale, precision):
+            file.write_text(json.dumps(values, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+            show(f"{arguments.model} at scale {scale}, {precision}", values)
 
-    torch.manual_seed(0)
-    device = arguments.device
-    model = MultiScale(HRNet(MODELS[arguments.model]), [arguments.scale]).eval().to(device)
-    x = torch.rand(3, 1024, 2048)
-    sc.sample(model, x, noise=sc.Gaussian(0.25), n=2, n0=1, seed=0, device=device)  # warm up
 
-    start = seconds(device)
-    votes = sc.sample(model, x, noise=sc.Gaussian(0.25), n=N, n0=N0, seed=0, device=device)
-    sampling = seconds(device) - start
-    start = time.perf_counter()
-    sc.certify_votes(votes, tau=0.75, alpha=0.001)
-    testing = time.perf_counter() - start
+def show(title: str, values: dict[str, Any]) -> None:
+    """Print a measurement."""
+    from segcertify.bench import tables
 
-    batch = x[None].to(device)
-    with torch.no_grad():
-        model(batch)
-        start = seconds(device)
-        for _ in range(PASSES):
-            model(batch)
-        alone = (seconds(device) - start) / PASSES * (N + N0)
-
-    numbers = {
-        "model": arguments.model,
-        "scale": arguments.scale,
-        "device": torch.cuda.get_device_name() if device == "cuda" else f"cpu, {torch.get_num_threads()} threads",
-        "n": N,
-        "n0": N0,
-        "sampling_seconds": sampling,
-        "testing_seconds": testing,
-        "network_alone_seconds_extrapolated": alone,
-        "ratio_to_network_alone": sampling / alone,
-        "peak_resident_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-        "peak_cuda_gib": torch.cuda.max_memory_allocated() / 2**30 if device == "cuda" else 0.0,
-        "version": sc.__version__,
-    }
-    if arguments.json:
-        arguments.json.write_text(json.dumps(numbers, indent=2) + "\n")
-    for name, value in numbers.items():
-        print(f"{name:36} {value:.3f}" if isinstance(value, float) else f"{name:36} {value}")
+    print(title, tables.stage_table(values) if values["baseline"] is None else tables.baseline_table(values), sep="\n")
+    for name, value in tables.facts(values).items():
+        print(f"  {name:34} {value}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,21 @@ import typer
 from typer.core import TyperGroup
 
 import segcertify
-from segcertify.cli import attack, audit, certify, demo, evaluate, harden, join, plan, report, reproduce, show, train
+from segcertify.cli import (
+    attack,
+    audit,
+    bench,
+    certify,
+    demo,
+    evaluate,
+    harden,
+    join,
+    plan,
+    report,
+    reproduce,
+    show,
+    train,
+)
 from segcertify.cli.printing import print_note
 from segcertify.errors import InputError
 from segcertify.names import visible
@@ -46,7 +60,7 @@ def _visible_messages() -> Iterator[None]:
 app = typer.Typer(cls=_Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (
     demo.demo, certify.certify, show.show, plan.plan, attack.attack, audit.audit, evaluate.evaluate, report.report,
-    train.train, harden.harden, join.join,
+    train.train, harden.harden, join.join, bench.bench,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(reproduce.app, name="reproduce")

@@ -15,6 +15,7 @@ from segcertify.sampling.checkpoint import COUNTS, Checkpoint, State
 from segcertify.sampling.draws import Draws, count_type
 from segcertify.sampling.outputs import Outputs
 from segcertify.sampling.segmenter import LARGEST_LABEL
+from segcertify.sampling.stages import stage
 from segcertify.votes import Votes
 
 _BLOCK = 2**20
@@ -34,14 +35,16 @@ def class_counts(batches: Iterator[tuple[int, Outputs]], counts: torch.Tensor, c
     A label that is not below ``classes`` is refused; where the number is not known, counts of more are added.
     """
     for stop, drawn in batches:
-        counts = drawn.with_class_counts(counts, classes)
+        with stage("counting"):
+            counts = drawn.with_class_counts(counts, classes)
         yield stop, counts
 
 
 def agreement(batches: Iterator[tuple[int, Outputs]], labels: torch.Tensor, agree: torch.Tensor) -> Counts:
     """How many draws gave each component its label in ``labels``, (*components); goes on from ``agree``."""
     for stop, drawn in batches:
-        drawn.add_agreement(labels, agree)
+        with stage("counting"):
+            drawn.add_agreement(labels, agree)
         yield stop, agree
 
 

@@ -14,6 +14,7 @@ from typing import Self
 import torch
 
 from segcertify.sampling.segmenter import to_labels
+from segcertify.sampling.stages import stage
 from segcertify.sampling.streams import DrawStream
 
 ENTRIES = 6
@@ -105,6 +106,7 @@ def chosen_entries(size: int, stream: DrawStream, count: int = ENTRIES) -> list[
     return sorted((0, size - 1, *between.tolist()), reverse=True)
 
 
+@stage("checks", whole=True)
 def changes(first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers]) -> Changes:
     """Compare ``first``, answers to chosen entries of a batch, with the answers to them in smaller batches.
 
@@ -131,6 +133,7 @@ def changes(first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers]
     )  # fmt: skip
 
 
+@stage("checks", whole=True)
 def many_changes(first: torch.Tensor, ask: Callable[[list[int]], Answers]) -> str:
     """What changed in the labels of many entries, (B, *components), by more than rounding explains; empty if nothing.
 

@@ -24,6 +24,7 @@ from segcertify.sampling.batch_size import (
 from segcertify.sampling.cross_talk import inputs_differ
 from segcertify.sampling.identity import answers
 from segcertify.sampling.segmenter import Segmenter, is_random, raw_output, to_labels, to_model_dtype
+from segcertify.sampling.stages import stage
 from segcertify.sampling.streams import DrawStream
 
 
@@ -62,9 +63,11 @@ def noisy_outputs(
     model: Segmenter, noise: Noise, x: torch.Tensor, streams: Sequence[DrawStream]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The model's output for one noisy copy of x a stream, and the batch of these copies."""
-    batch = to_model_dtype(model, noise.draw(x, streams))
+    with stage("noise"):
+        batch = to_model_dtype(model, noise.draw(x, streams))
     seeds = [stream.model_seed for stream in streams] if is_random(model) else None
-    return raw_output(model, batch, seeds), batch
+    with stage("model"):
+        return raw_output(model, batch, seeds), batch
 
 
 def fingerprint(output: torch.Tensor) -> tuple[float, ...]:

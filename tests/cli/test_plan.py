@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 import segcertify as sc
-from segcertify.cli.timing import _sides
+from segcertify.cli.timing import require_sides
 from segcertify.looks import look_times
 
 
@@ -113,4 +113,4 @@ def test_the_time_on_this_machine(segcertify, folder):
 
 
 def test_sizes():
-    assert _sides("360x480") == (360, 480)
+    assert require_sides("360x480") == (360, 480)

@@ -1,0 +1,233 @@
+"""Write the page of all measured times, and the sentences and tables that documents take from it.
+
+    python benchmarks/speed_page.py
+
+From the files in results/speed it writes results/speed/README.md, and the blocks between `<!-- speed: NAME -->` and
+`<!-- end of speed -->` in README.md and docs/speed.md. Change the files by measuring again, never a block.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from segcertify.bench.tables import baseline_table, duration, stage_table
+from segcertify.numerals import NOTHING, percent
+from segcertify.report.table import Table
+
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE = ROOT / "results" / "speed", ROOT / "results" / "speed" / "README.md"
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "speed.md")
+BLOCK = re.compile(r"(<!-- speed: ([\w-]+) -->\n?).*?(<!-- end of speed -->)", re.S)
+
+WHOLE: Any = {"break_long_words": False, "break_on_hyphens": False}
+"""Links stay whole."""
+
+Values = Mapping[str, Any]
+HEADS = (
+    "network", "input", "scale", "precision", "machine", "draws", "a certificate", "bare network", "ratio", "TFLOP/s",
+    "of the peak", "released pipeline", "ratio", "its vectorised form", "ratio",
+)  # fmt: skip
+WANTED = (
+    "No measurement with stages is committed yet. On a GPU, `python benchmarks/frames.py --model w48 --scale 0.25 1.0 "
+    "--device cuda --baseline --name h200` makes them.\n"
+)
+
+
+def read(pattern: str) -> dict[str, Values]:
+    """The measurements whose files have such a name, by it."""
+    return {file.name: json.loads(file.read_text(encoding="utf-8")) for file in sorted(RESULTS.glob(pattern))}
+
+
+def costs() -> dict[str, Values]:
+    """The measurements of whole certificates: of `benchmarks/frames.py`, and of `segcertify bench --json`."""
+    return read("frames-*.json") | read("bench-*.json")
+
+
+def certificates() -> str:
+    """A table of whole certificates, a row each."""
+    notes = (
+        "A certificate is sampling and tests, the median of a few; the bare network makes the same passes and nothing "
+        "else. The ratios of the released pipeline are to our time.",
+        "An asterisk marks times that are extrapolated from some of the draws or pixels.",
+    )
+    rows = tuple(_certificate(values) for values in costs().values())
+    return Table("Whole certificates", HEADS, rows, notes).markdown() if rows else WANTED
+
+
+def _certificate(values: Values) -> tuple[str, ...]:
+    """The row of one measurement."""
+    settings, baseline, counted = values["settings"], values["baseline"], values["tflops"] is not None
+    before = (NOTHING,) * 4
+    if baseline is not None:
+        mark = "*" if baseline["extrapolated"] else ""
+        before = (
+            duration(baseline["total_seconds"]) + mark, f"{baseline['ratio']:.3g}",
+            duration(baseline["vectorised_total_seconds"]) + mark, f"{baseline['vectorised_ratio']:.3g}",
+        )  # fmt: skip
+    return (
+        settings["model"], " x ".join(map(str, settings["input"])), str(settings.get("scale", NOTHING)),
+        settings["precision"], _name(values), str(settings["n0"] + settings["n"]), duration(values["total_seconds"]),
+        duration(values["network_seconds"]), f"{values['ratio_to_network']:.2f}",
+        f"{values['tflops']:.3g}" if counted else NOTHING,
+        percent(values["tflops"] / values["peak_tflops"]) if counted else NOTHING, *before,
+    )  # fmt: skip
+
+
+def earlier() -> Table:
+    """Frames that version 0.1.0 certified on an H200, before there were stages."""
+    rows = tuple(
+        (
+            values["model"], str(values["scale"]), values["device"].removeprefix("NVIDIA "), values["version"],
+            duration(values["sampling_seconds"] + values["testing_seconds"]), f"{values['peak_cuda_gib']:.1f} GiB",
+        )
+        for values in read("earlier/*.json").values()
+    )  # fmt: skip
+    heads = ("network", "scale", "machine", "segcertify", "a certificate", "most memory on the GPU")
+    return Table("Frames of 1024 x 2048 pixels, HRNetV2 in fp32, n0 + n = 110, earlier", heads, rows)
+
+
+def statistics() -> Table:
+    """Ours, SciPy's vectorised tests and a test per component, a row for each machine."""
+    rows = tuple(
+        (
+            _name(values), f"{values['settings']['components']:,}", duration(values["segcertify_seconds"]),
+            duration(values["vectorised_seconds"]), f"{values['ratio_to_vectorised']:.3g}",
+            duration(values["loop_seconds_extrapolated"] + values["holm_seconds"]) + "*",
+            f"{values['ratio_to_loop']:.0f}",
+        )
+        for values in read("stats*.json").values()
+    )  # fmt: skip
+    heads = ("machine", "components", "segcertify", "vectorised SciPy", "ratio", "a test per component", "ratio")
+    note = "Each with Holm's correction. An asterisk: the loop was timed on some components and extrapolated to all."
+    return Table("P-values and Holm's correction from the same counts, n = 100", heads, rows, (note,))
+
+
+def growth(values: Values, by: str, name: str) -> Table:
+    """Time and memory over n or over N."""
+    line, where = values[f"line_over_{by}"], _name(values)
+    rows = tuple(
+        (
+            f"{row[by]:,}", duration(row["seconds"]),
+            f"{row['resident_gib'] if row['cuda_gib'] is None else row['cuda_gib']:.2f} GiB",
+        )
+        for row in values[f"over_{by}"]
+    )  # fmt: skip
+    fixed = f"N = {values['over_n'][0]['components']:,}" if by == "n" else f"n = {values['over_components'][0]['n']}"
+    note = (
+        f"A straight line, {line['seconds_fixed']:.3g} s and {line['seconds_each']:.3g} s for each, is at most "
+        f"{percent(line['residual'])} away from these times."
+    )
+    return Table(f"Growth with {name}, {fixed} ({where})", (name, "time", "most memory"), rows, (note,))
+
+
+def page() -> str:
+    """The page of everything."""
+    parts = [
+        "# Speed",
+        "Written by `python benchmarks/speed_page.py` from the files beside it. Do not edit. "
+        "[docs/speed.md](../../docs/speed.md) says what the numbers mean, and how to measure your own machine.",
+        certificates(),
+        statistics().markdown(),
+        earlier().markdown(),
+    ]
+    for file, values in read("growth-*.json").items():
+        parts += [
+            f"[{file}]({file})",
+            growth(values, "n", "n").markdown(),
+            growth(values, "components", "N").markdown(),
+        ]
+    for file, values in costs().items():
+        parts += [
+            f"## {file.removesuffix('.json')}",
+            f"[{file}]({file}), segcertify {values['versions']['segcertify']}, torch {values['versions']['torch']}, "
+            f"{values['date'][:10]}.",
+            stage_table(values).markdown(),
+        ]
+        parts += [baseline_table(values).markdown()] if values["baseline"] is not None else []
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def claims() -> str:
+    """README's sentences on speed, of the files alone."""
+    file, stats = next(iter(read("stats*.json").items()))
+    sentences = [
+        f"Tests and Holm's correction for {stats['settings']['components']:,} pixels take "
+        f"[{duration(stats['segcertify_seconds'])}](results/speed/{file}). SciPy's vectorised tests with the same "
+        f"correction take {stats['ratio_to_vectorised']:.3g} times as long, and a test per pixel, as in the released "
+        f"code, some {_rounded(stats['ratio_to_loop'])} times."
+    ]
+    measured = read("frames-w48-*.json")
+    if not measured:
+        name, values = next(iter(read("earlier/frames-w48-*.json").items()))
+        sentences.append(
+            f"{values['n0'] + values['n']} draws of HRNetV2-W48 at scale {values['scale']} on such a frame took "
+            f"[{duration(values['sampling_seconds'])}](results/speed/earlier/{name}) on an "
+            f"{values['device'].removeprefix('NVIDIA ')} with version {values['version']}."
+        )
+    for name, values in measured.items():
+        settings, baseline = values["settings"], values["baseline"]
+        if baseline is None:
+            continue
+        draws, told = settings["n"] + settings["n0"], ", extrapolated" if baseline["extrapolated"] else ""
+        released, fair = baseline["total_seconds"], baseline["vectorised_total_seconds"]
+        sentences.append(
+            f"{draws} draws of HRNetV2-W48 at scale {settings['scale']} on such a frame take "
+            f"[{duration(values['total_seconds'])}](results/speed/{name}) in {settings['precision']} on an "
+            f"{_name(values)}, {values['ratio_to_network']:.2f} times the bare network. The released pipeline takes "
+            f"{duration(released)} there ({baseline['ratio']:.3g} times as long{told}), and {duration(fair)} with "
+            f"vectorised tests ({baseline['vectorised_ratio']:.3g} times)."
+        )
+    return textwrap.fill(" ".join(sentences), 118, initial_indent="  ", subsequent_indent="  ", **WHOLE) + "\n  "
+
+
+def _rounded(ratio: float) -> str:
+    """A large ratio, rounded down to two digits."""
+    step = 10 ** (len(str(int(ratio))) - 2)
+    return f"{int(ratio) // step * step:,}"
+
+
+def _name(values: Values) -> str:
+    """The machine, in a word or two."""
+    machine = values["machine"]
+    return machine["device"].removeprefix("NVIDIA ") if machine["device"] != "cpu" else f"{machine['cores']} cores"
+
+
+def grown() -> str:
+    """The tables of growth, of all machines."""
+    tables = [
+        growth(values, by, name).markdown()
+        for values in read("growth-*.json").values()
+        for by, name in (("n", "n"), ("components", "N"))
+    ]
+    wanted = "No measurement is committed yet: `python benchmarks/growth.py --device cuda --json FILE` makes one.\n"
+    return "\n".join(tables) or wanted
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "claims": claims,
+    "certificates": certificates,
+    "statistics": lambda: statistics().markdown(),
+    "earlier": lambda: earlier().markdown(),
+    "growth": grown,
+}
+
+
+def filled(text: str) -> str:
+    """A document with its blocks as the files have them."""
+    return BLOCK.sub(lambda found: found[1] + BLOCKS[found[2]]() + found[3], text)
+
+
+def main() -> None:
+    """Write the page and the blocks."""
+    PAGE.write_text(page(), encoding="utf-8")
+    for document in DOCUMENTS:
+        document.write_text(filled(document.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What a certificate costs on this machine: stage by stage, beside the bare network and the released pipeline."""

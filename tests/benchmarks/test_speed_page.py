@@ -1,0 +1,100 @@
+"""The page of measured times and the documents' blocks say what the files say."""
+
+import json
+import shutil
+from pathlib import Path
+
+import frames
+import growth
+import numpy as np
+import pytest
+import speed_page
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(not (ROOT / "results" / "speed").exists(), reason="results are in the repository only")
+
+
+def test_the_page_is_made_from_the_files():
+    assert speed_page.PAGE.read_text(encoding="utf-8") == speed_page.page()
+
+
+@pytest.mark.parametrize("document", speed_page.DOCUMENTS, ids=lambda path: path.name)
+def test_blocks_are_made_from_the_files(document):
+    text = document.read_text(encoding="utf-8")
+    assert {name for _, name, _ in speed_page.BLOCK.findall(text)} <= set(speed_page.BLOCKS)
+    assert speed_page.BLOCK.search(text)
+    assert text == speed_page.filled(text)
+
+
+def test_a_changed_number_changes_the_text(tmp_path, monkeypatch):
+    copy = Path(shutil.copytree(speed_page.RESULTS, tmp_path / "speed"))
+    monkeypatch.setattr(speed_page, "RESULTS", copy)
+    before, file = speed_page.claims(), copy / "stats.json"
+    values = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps(values | {"ratio_to_vectorised": 1234.0}), encoding="utf-8")
+    assert "1.23e+03 times as long" in speed_page.claims()
+    assert before != speed_page.claims()
+
+
+@pytest.mark.parametrize("file", sorted(speed_page.RESULTS.glob("*.json")), ids=lambda file: file.name)
+def test_every_file_says_where_it_was_measured(file):
+    values = json.loads(file.read_text(encoding="utf-8"))
+    assert {"machine", "versions", "date", "settings"} <= set(values)
+    assert {"device", "processor", "cores"} <= set(values["machine"])
+    assert {"segcertify", "torch", "triton", "numpy"} <= set(values["versions"])
+    if file.name.startswith(("frames-", "bench-")):
+        assert sum(values["stages_seconds"].values()) == pytest.approx(values["instrumented_seconds"])
+
+
+def test_frames_are_measured_and_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(frames, "SIZE", (32, 64))
+    monkeypatch.setattr("segcertify.bench.released.cores", lambda: 1)
+    options = [
+        "--scale",
+        "0.5",
+        "--n",
+        "6",
+        "--n0",
+        "2",
+        "--repeats",
+        "1",
+        "--baseline",
+        "--draws",
+        "4",
+        "--pixels",
+        "20",
+    ]
+    monkeypatch.setattr("sys.argv", ["frames.py", *options, "--out", str(tmp_path)])
+    frames.main()
+    (file,) = tmp_path.iterdir()
+    values = json.loads(file.read_text(encoding="utf-8"))
+    assert file.name == "frames-tiny-scale0.5-fp32-cpu.json"
+    assert (values["components"], values["baseline"]["draws_made"]) == (32 * 64, 4)
+    assert "The released pipeline, re-created" in capsys.readouterr().out
+    monkeypatch.setattr(speed_page, "RESULTS", tmp_path)
+    (row,) = [speed_page._certificate(values) for values in speed_page.costs().values()]
+    assert row[:6] == ("tiny", "3 x 32 x 64", "0.5", "fp32", f"{values['machine']['cores']} cores", "8")
+    assert row[11].endswith("*")
+    assert "| tiny |" in speed_page.certificates()
+
+
+def test_growth_is_measured_and_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(growth, "apart", growth.measure)
+    for name, value in {
+        "DRAWS": (30, 60), "COMPONENTS": (2**11, 2**12), "FIXED_COMPONENTS": 2**12, "FIXED_N": 30, "REPEATS": 1
+    }.items():  # fmt: skip
+        monkeypatch.setattr(growth, name, value)
+    monkeypatch.setattr("sys.argv", ["growth.py", "--json", str(tmp_path / "growth-cpu.json")])
+    growth.main()
+    values = json.loads((tmp_path / "growth-cpu.json").read_text(encoding="utf-8"))
+    assert [row["n"] for row in values["over_n"]] == [30, 60]
+    assert [row["components"] for row in values["over_components"]] == [2**11, 2**12]
+    assert "Growth with N, n = 30" in speed_page.growth(values, "components", "N").markdown()
+
+
+def test_a_line_is_fitted():
+    rows = [{"n": n, "seconds": 2 + 0.5 * n} for n in (10, 100, 1000)]
+    fit = growth.line(rows, "n")
+    assert np.allclose([fit["seconds_each"], fit["seconds_fixed"], fit["residual"]], [0.5, 2, 0], atol=1e-9)
+    bent = growth.line([*rows, {"n": 10_000, "seconds": 9000.0}], "n")
+    assert bent["residual"] > 0.1
