@@ -109,64 +109,30 @@ function kept(kind) {
   return found;
 }
 
-/** The colours of an overlay, a Uint32 each (0: none), and where it is hatched; 1 or 0 for each. */
-function overlay(kind) {
-  const colours = new Uint32Array(PIXELS);
-  if (kind === "prediction" || kind === "target") {
-    for (let i = 0; i < PIXELS; i++) colours[i] = partColours[labels[kind][i]];
-    return { colours };
-  }
-  if (kind === "sets") return overlayOfSets(colours);
-  const hatched = new Uint8Array(PIXELS);
+const HATCH = 1;  // instead of a colour: nothing is said of the pixel
+
+/** What an overlay shows at pixel i: a colour as a Uint32, HATCH, or 0 for the photograph alone. */
+function looks(kind) {
+  const { candidate, certified } = labels, least = leastCount(kind), counts = agree, mask = tested, colours = partColours;
+  const own = labels[kind];
+  if (kind === "prediction" || kind === "target") return (i) => colours[own[i]];
+  if (kind === "sets") return lookOfSet;
   if (kind === "heat") {
-    const table = new Uint32Array(n + 1);
+    const table = new Uint32Array(n + 1).fill(HATCH);
     for (const level of data.levels) table[level.count] = colourOf(level.colour);
-    for (let i = 0; i < PIXELS; i++) hatched[i] = !(colours[i] = tested && !tested[i] ? 0 : table[agree[i]]);
-    return { colours, hatched };
+    return (i) => mask && !mask[i] ? HATCH : table[counts[i]];
   }
-  const has = kept(kind), wrong = labels.target && new Uint8Array(PIXELS);
-  for (let i = 0; i < PIXELS; i++) {
-    if (has[i]) colours[i] = partColours[labels.candidate[i]]; else hatched[i] = 1;
-    if (wrong && has[i]) wrong[i] = labels.target[i] !== NONE && labels.target[i] !== labels.candidate[i];
-  }
-  return { colours, hatched, wrong };
+  if (least === null) return (i) => certified[i] === NONE ? HATCH : colours[candidate[i]];
+  return (i) => counts[i] < least || (mask && !mask[i]) ? HATCH : colours[candidate[i]];
 }
 
-function overlayOfSets(colours) {
-  const hatched = new Uint8Array(PIXELS), wide = Math.max(1, Math.round(Math.max(H, W) / 160));
-  for (let i = 0; i < PIXELS; i++) {
-    const members = data.sets.members[setIndex[i]], odd = Math.floor((i % W + Math.floor(i / W)) / wide) & 1;
-    if (setCertified[i]) colours[i] = partColours[members[0]];
-    else if (members.length === 1) colours[i] = odd ? partColours[members[0]] : 0xffffffff;
-    else if (members.length === 2) colours[i] = partColours[members[odd]];
-    else hatched[i] = 1;
-  }
-  return { colours, hatched };
-}
-
-/** A canvas of the image's size, from a Uint32 for each pixel. */
-function surface(pixels) {
-  const made = new OffscreenCanvas(W, H);
-  const bytes = new Uint8ClampedArray(pixels.buffer);
-  made.getContext("2d").putImageData(new ImageData(bytes, W, H), 0, 0);
-  return made;
-}
-
-/** A canvas that is black where a mask is 1; null where nothing is. */
-function stencil(mask) {
-  if (!mask || !mask.includes(1)) return null;
-  const pixels = new Uint32Array(PIXELS), black = new Uint32Array(Uint8Array.of(0, 0, 0, 255).buffer)[0];
-  for (let i = 0; i < PIXELS; i++) if (mask[i]) pixels[i] = black;
-  return surface(pixels);
-}
-
-const drawn = new Map();  // the canvases of overlays that are up to date
-function layer(kind) {
-  if (!drawn.has(kind)) {
-    const { colours, hatched, wrong } = overlay(kind);
-    drawn.set(kind, { colours: surface(colours), hatched: stencil(hatched), wrong: stencil(wrong) });
-  }
-  return drawn.get(kind);
+function lookOfSet(i) {
+  const members = data.sets.members[setIndex[i]], wide = Math.max(1, Math.round(Math.max(H, W) / 160));
+  if (setCertified[i]) return partColours[members[0]];
+  if (members.length > 2) return HATCH;
+  const odd = Math.floor((i % W + Math.floor(i / W)) / wide) & 1;
+  if (members.length === 2) return partColours[members[odd]];
+  return odd ? partColours[members[0]] : 0xffffffff;
 }
 
 // --- Drawing.
@@ -177,66 +143,67 @@ function place() {  // the picture's scale and corner, in pixels of the canvas
   return { scale, x: (canvas.width - scale * W) / 2 + view.x, y: (canvas.height - scale * H) / 2 + view.y };
 }
 
-const scratch = new OffscreenCanvas(1, 1), ink = scratch.getContext("2d");
-let hatching;
-function hatchPattern() {
-  const size = Math.round(8 * devicePixelRatio), tile = new OffscreenCanvas(size, size), pen = tile.getContext("2d");
-  for (const [colour, shift] of [["rgba(0, 0, 0, .75)", 0], ["rgba(255, 255, 255, .9)", size / 4]]) {
-    pen.strokeStyle = colour;
-    pen.lineWidth = size / 6;
-    for (const k of [-1, 0, 1, 2]) {
-      pen.beginPath();
-      pen.moveTo(k * size - size + shift, 2 * size);
-      pen.lineTo(k * size + 2 * size + shift, -size);
-      pen.stroke();
+const film = new OffscreenCanvas(1, 1), ink = film.getContext("2d");
+const OUTLINE = colourOf("#ff00c8"), DARK = 0xc0000000, LIGHT = 0xe6ffffff;
+let filmed = "";  // what the film shows
+
+/** Paints the overlays for the canvas's own pixels, so that the time does not grow with the picture. */
+function expose() {
+  const { scale, x, y } = place(), { width, height } = canvas, middle = comparing() ? state.swipe * width : width;
+  const now = JSON.stringify([width, height, view, middle, state, Boolean(exploring())]);
+  if (now === filmed) return;
+  filmed = now;
+  if (film.width !== width || film.height !== height) [film.width, film.height] = [width, height];
+  const image = new ImageData(width, height), pixels = new Uint32Array(image.data.buffer);
+  const columns = Int32Array.from({ length: width }, (_, u) => inside(Math.floor((u + 0.5 - x) / scale), W));
+  const kinds = [state.left, state.right], wrong = labels.target && state.outline ? new Uint8Array(width * height) : null;
+  for (const [side, from, to] of [[0, 0, Math.ceil(middle)], [1, Math.ceil(middle), width]]) {
+    if (!kinds[side] || from >= to) continue;
+    const marks = wrong && ["certified", "radius"].includes(kinds[side]) ? wrong : null;
+    fill(pixels, marks, looks(kinds[side]), columns, from, to);
+  }
+  if (wrong) outlined(pixels, wrong, width);
+  ink.putImageData(image, 0, 0);
+}
+
+const inside = (place, side) => place < 0 || place >= side ? -1 : place;
+
+function fill(pixels, wrong, look, columns, from, to) {
+  const { scale, y } = place(), width = canvas.width, { candidate, target } = labels;
+  const period = Math.round(7 * devicePixelRatio), bright = period / 2, seen = Math.round(255 * state.opacity);
+  const faint = (colour) => ((colour & 0xffffff) | (Math.round((colour >>> 24) * seen / 255) << 24)) >>> 0;
+  const [dark, light] = [faint(DARK), faint(LIGHT)];
+  for (let v = 0; v < canvas.height; v++) {
+    const row = inside(Math.floor((v + 0.5 - y) / scale), H);
+    if (row < 0) continue;
+    for (let u = from; u < to; u++) {
+      if (columns[u] < 0) continue;
+      const i = row * W + columns[u], colour = look(i);
+      if (colour === HATCH) pixels[v * width + u] = (u + v) % period < bright ? dark : light;
+      else if (colour) {
+        pixels[v * width + u] = ((colour & 0xffffff) | (seen << 24)) >>> 0;
+        if (wrong && target[i] !== NONE && target[i] !== candidate[i]) wrong[v * width + u] = 1;
+      }
     }
   }
-  return ink.createPattern(tile, "repeat");
 }
 
-function through(mask, fill, outline = 0) {
-  const { scale, x, y } = place();
-  scratch.width = canvas.width;
-  scratch.height = canvas.height;
-  ink.imageSmoothingEnabled = false;
-  const shifts = outline ? [[-1, -1], [1, -1], [-1, 1], [1, 1]] : [[0, 0]];
-  for (const [dx, dy] of shifts) ink.drawImage(mask, x + dx * outline, y + dy * outline, scale * W, scale * H);
-  ink.globalCompositeOperation = "source-in";
-  ink.fillStyle = fill;
-  ink.fillRect(0, 0, scratch.width, scratch.height);
-  if (outline) {
-    ink.globalCompositeOperation = "destination-out";
-    ink.drawImage(mask, x, y, scale * W, scale * H);
+/** A line around what is marked. */
+function outlined(pixels, marked, width) {
+  const far = Math.max(1, Math.round(1.5 * devicePixelRatio)), shifts = [-far, far, -far * width, far * width];
+  for (let k = 0; k < marked.length; k++) {
+    if (!marked[k]) continue;
+    for (const shift of shifts) if (!marked[k + shift]) pixels[k + shift] = OUTLINE;
   }
-  ink.globalCompositeOperation = "source-over";
-  context.drawImage(scratch, 0, 0);
-}
-
-function drawOverlay(kind) {
-  if (!kind) return;
-  const { scale, x, y } = place(), found = layer(kind);
-  context.imageSmoothingEnabled = false;
-  context.globalAlpha = state.opacity;
-  context.drawImage(found.colours, x, y, scale * W, scale * H);
-  if (found.hatched) through(found.hatched, hatching);
-  context.globalAlpha = 1;
-  if (found.wrong && state.outline) through(found.wrong, "#ff00c8", 1.5 * devicePixelRatio);
 }
 
 function draw() {
-  const { scale, x, y } = place(), middle = state.right === null ? canvas.width : state.swipe * canvas.width;
+  const { scale, x, y } = place();
   context.clearRect(0, 0, canvas.width, canvas.height);
   context.imageSmoothingEnabled = scale < 1;
   context.drawImage(photo, x, y, scale * W, scale * H);
-  const halves = comparing() ? [[state.left, 0, middle], [state.right, middle, canvas.width]] : [[state.left, 0, canvas.width]];
-  for (const [kind, from, to] of halves) {
-    context.save();
-    context.beginPath();
-    context.rect(from, 0, to - from, canvas.height);
-    context.clip();
-    drawOverlay(kind);
-    context.restore();
-  }
+  expose();
+  context.drawImage(film, 0, 0);
   if (cursor) drawCursor(x + scale * cursor[0], y + scale * cursor[1], scale);
 }
 
@@ -319,20 +286,21 @@ function update() {
   redraw();
 }
 
-function changed(...stale) {
-  for (const kind of stale) drawn.delete(kind);
-  update();
-}
-
 function caption(found) {
   const said = ABOUT[state.left](), right = comparing() ? ` | ${ABOUT[state.right]()}` : "";
   const wrong = labels.target && ["certified", "radius"].includes(state.left) && found.wrong;
   return `${said}${wrong ? `, ${format(found.wrong)} of them wrong (outlined)` : ""}${right}`;
 }
 
+/** Whether some pixels of an overlay are hatched. */
+function hatches(kind, found) {
+  if (kind === "heat") return byLeast.reduce((sum, row) => sum + row.kept[data.least], 0) < PIXELS;
+  return ["certified", "radius"].includes(kind) && found.kept < PIXELS;
+}
+
 /** The legend: what colours, hatches and outlines of the overlay stand for. */
-function showKey({ rows }) {
-  const key = byId("key"), kind = state.left, colours = !["heat", ""].includes(kind);
+function showKey(found) {
+  const { rows } = found, key = byId("key"), kind = state.left, colours = !["heat", ""].includes(kind);
   const add = (name, style) => {
     const item = element(key, "li"), swatch = element(item, "span", "", { className: `swatch ${style}` });
     element(item, "span", name);
@@ -344,8 +312,8 @@ function showKey({ rows }) {
   if (colours && frequent.length > 12) add(`and ${frequent.length - 12} more`, "");
   if (kind === "heat") add(`R from 0 to ${data.levels[LAST].text}`, "scale");
   if (kind === "sets") add("three or more labels", "hatched");
-  else if (kind && layer(kind).hatched) add(kind === "certified" ? "abstained" : kind === "heat" ? "no radius" : "does not keep its label at this R", "hatched");
-  if (kind && layer(kind).wrong && state.outline) add("wrong", "outlined");
+  else if (kind && hatches(kind, found)) add(kind === "certified" ? "abstained" : kind === "heat" ? "no radius" : "does not keep its label at this R", "hatched");
+  if (["certified", "radius"].includes(kind) && found.wrong && labels.target && state.outline) add("wrong", "outlined");
   key.hidden = !key.children.length;
 }
 
@@ -399,7 +367,7 @@ function explore(change) {
   Object.assign(state.settings, change);
   state.left = "certified";
   byId("left").value = "certified";
-  changed("certified");
+  update();
 }
 
 // --- The curve of shares against the radius.
@@ -579,7 +547,7 @@ function levelTo(level) {
   if (LAST < 0) return;
   state.level = limit(level, 0, LAST);
   if (judged() !== "radius") state.left = byId("left").value = "radius";
-  changed("radius");
+  update();
 }
 
 function overlayTo(kind) {
@@ -680,7 +648,6 @@ const ready = load().then(() => {
   new ResizeObserver(() => {
     canvas.width = Math.max(1, Math.round(canvas.clientWidth * devicePixelRatio));
     canvas.height = Math.max(1, Math.round(canvas.clientHeight * devicePixelRatio));
-    hatching = hatchPattern();
     held();
     draw();  // at once: the new canvas is empty
   }).observe(stage);

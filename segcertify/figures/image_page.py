@@ -252,10 +252,10 @@ def _sentence(certificate: Certificate) -> str:
     such = f"; such as {steps} of 255 steps in one colour of one pixel, or less in many" if simple and steps else ""
     return (
         f"Proved with probability at least {lower_percent(1 - certificate.alpha)} over the noise drawn: whatever "
-        f"change of up to {radius_text(radius, 3)} in {claimed.threat} is made to {certificate.perturbed or 'the image'} "
-        f"(colours from 0 to 1{such}), {certificate.certified:,} of {certificate.N:,} pixels "
-        f"({percent(certificate.certified / certificate.N)}) all keep their label, the model's most likely one under "
-        "noise."
+        f"change of up to {radius_text(radius, 3)} in {claimed.threat} is made to "
+        f"{certificate.perturbed or 'the image'} (colours from 0 to 1{such}), {certificate.certified:,} of "
+        f"{certificate.N:,} pixels ({percent(certificate.certified / certificate.N)}) all keep their label, the "
+        "model's most likely one under noise."
     )
 
 
