@@ -274,6 +274,7 @@ function update() {
   enough = data.needed;
   if (exploring()) enough = threshold(histogram, n, settings.tau, settings.alpha, settings.correction);
   byId("badge").hidden = !exploring();
+  byId("left").options[0].textContent = byId("right").options[1].textContent = exploring() ? "exploration" : TITLES.certified;
   const found = tally(judged());
   showRadius();
   showClasses(found);
@@ -332,8 +333,10 @@ function showRadius() {
 
 function showClasses({ rows }) {
   const body = document.querySelector("#classes tbody"), at = judged() === "radius";
+  const word = at ? "kept" : exploring() ? "labelled" : data.word;
   document.querySelector("#classes h2").textContent = at
     ? `Classes at R = ${data.levels[state.level].text}` : `Classes, ${exploring() ? "exploration" : data.word}`;
+  document.querySelectorAll("#classes th")[labels.target ? 2 : 1].textContent = word;
   body.replaceChildren();
   rows.forEach((row, part) => {
     if (!row.all) return;
@@ -342,7 +345,7 @@ function showClasses({ rows }) {
     element(name, "span", data.parts[part].name);
     const cells = labels.target
       ? [format(row.all), share(row.kept, row.all), share(row.right, row.all), share(row.wrong, row.all)]
-      : [format(row.all), format(row.kept), share(row.kept, row.all)];
+      : [format(row.kept), format(row.all), share(row.kept, row.all)];
     for (const cell of cells) element(line, "td", cell);
   });
 }
@@ -602,7 +605,7 @@ function setUp() {
   byId("outlining").querySelector("span").textContent = `outline ${data.word} but wrong`;
   for (const kind of kinds) element(byId("left"), "option", TITLES[kind], { value: kind });
   for (const kind of ["none", ...kinds]) element(byId("right"), "option", TITLES[kind] || "nothing", { value: kind });
-  const heads = labels.target ? ["class", "pixels", data.word, "and right", "but wrong"] : ["class", "candidates", "kept", "share"];
+  const heads = labels.target ? ["class", "pixels", "", "and right", "but wrong"] : ["class", "", "candidates", "share"];
   for (const head of heads) element(document.querySelector("#classes tr"), "th", head);
   for (const text of [data.claim, data.map && `Radius map: ${data.map}`, data.of_sets && `Sets: ${data.of_sets}`]) {
     if (text) element(byId("claims"), "p", text);

@@ -292,7 +292,10 @@ def test_sliders_show_what_python_certifies(tmp_path):
             slide("tau", at(data.explore.taus, tau));
             slide("alpha", at(data.explore.alphas, alpha));
             slide("correction", name);
-            return { badge: shown("badge").hidden, words: shown("explored").textContent, rows: rows(),
+            return { badge: shown("badge").hidden,
+                said: document.querySelector("#classes").textContent
+                + shown("left").selectedOptions[0].textContent + shown("caption").textContent,
+                words: shown("explored").textContent, rows: rows(),
                 kept: kept("certified").reduce((sum, each) => sum + each, 0) };
         });
         shown("back").click();
@@ -328,6 +331,7 @@ def test_sliders_show_what_python_certifies(tmp_path):
             warnings.simplefilter("ignore")  # two of them certify nothing
             python = certify_votes(VOTES, tau=tau, alpha=alpha, correction=name)
         assert not found["badge"]
+        assert "certified" not in found["said"].replace("certificate", "")
         assert found["rows"] == table(python.labels != ABSTAIN)
         assert found["kept"] == python.certified
         assert f"for {python.certified} of 864 pixels" in found["words"]
