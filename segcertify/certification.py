@@ -84,10 +84,9 @@ def radius_map(votes: Votes, *, alpha: float, norm: str | None = None, cap: floa
     further protection. Choose it before looking, such as the tau that you would certify at.
     A cap needs votes with a pilot.
     """
-    alpha = require_probability("alpha", alpha) / (1 if votes.n0 else 2)
+    alpha = require_probability("alpha", alpha)
     if cap is None:
-        level = votes.level(alpha)
-        table = radius_table(votes.noise, n=votes.n, N=votes.N, alpha=level, norm=norm, input_shape=votes.input_shape)
+        table = radii_of_counts(votes, alpha=alpha, norm=norm)
     elif not votes.n0:
         raise InputError("a capped radius map needs votes with a pilot, but these have n0=0: leave out the cap")
     else:
@@ -95,6 +94,12 @@ def radius_map(votes: Votes, *, alpha: float, norm: str | None = None, cap: floa
         table = np.asarray(votes.noise.radius(bounds, norm, votes.input_shape), float)
     radii = table[votes.agree]
     return np.asarray(radii if votes.mask is None else np.where(votes.mask, radii, 0.0))
+
+
+def radii_of_counts(votes: Votes, *, alpha: float, norm: str | None = None) -> FloatArray:
+    """The radius of each count k = 0 .. n in `radius_map` without a cap: (n + 1,)."""
+    level = votes.level(alpha) / (1 if votes.n0 else 2)
+    return radius_table(votes.noise, n=votes.n, N=votes.N, alpha=level, norm=norm, input_shape=votes.input_shape)
 
 
 def radius_table(

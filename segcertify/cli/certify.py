@@ -70,6 +70,7 @@ def certify(
     import torch
 
     from segcertify.cli.certificates import VOTES, Claimed, draws_kept, stored_once
+    from segcertify.cli.image_pages import audit_command, page_beside
     from segcertify.cli.inputs import class_names, draw, input_id, read
     from segcertify.cli.metric_certificates import print_metrics
     from segcertify.cli.radius_maps import mapped_beside, print_map
@@ -77,13 +78,12 @@ def certify(
     from segcertify.models import sigma_note, size_note
     from segcertify.sampling.smooth import Smooth, certify
     from segcertify.stats.correction import procedure
-    from segcertify.storage import limits
+    from segcertify.storage import limits, reading
     from segcertify.storage.lock import locked
-    from segcertify.storage.reading import readable
 
     printer, pictures = Printer(json, quiet), list[Path]()
     _require_options(noise, sigma, metric=bool(metric), of_metric=(target_radius, share), cap=cap, n0=n0)
-    readable(input, most=limits.IMAGE_BYTES)
+    reading.readable(input, most=limits.IMAGE_BYTES)
     device = opt.chosen_device(device)
     segmenter = opt.ready_model(model, device, precision=precision, compile=compile, trust_code=trust_code)
     found = read(input, segmenter, label=label, ignore=ignore, short_side=short_side, full_size=full_size)
@@ -116,6 +116,14 @@ def certify(
             of_sets, set_files = sets_beside(
                 printer, segmenter, found, file, votes, tau=tau, alpha=alpha, norm=norm
             )  # fmt: skip
+        pictures += page_beside(
+            printer, segmenter, found, certificate, votes, device=device, sets=of_sets if sets else None,
+            page=Path(f"{claim.pictures(file)}.html"),
+            audit=audit_command(
+                file, model, input, label=label, short_side=short_side, full_size=full_size, precision=precision,
+                trust_code=trust_code,
+            ),
+        )  # fmt: skip
         radii = mapped_beside(printer, segmenter, found, out, cap=cap, alpha=alpha, norm=norm)
         resume.unlink(missing_ok=True)  # last: until here, a run that was killed loses no draw
     files, values = [file, votes, *pictures], certificate_values(certificate)

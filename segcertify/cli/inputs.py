@@ -52,7 +52,7 @@ def input_id(path: Path) -> str:
 def draw(model: Segmenter, read_in: Input, certificate: Certificate, *, device: str, stem: Path) -> list[Path]:
     """The pictures of a certified input, with the model's names and colours; their names begin with ``stem``."""
     prediction = base_labels(model, torch.from_numpy(read_in.x).to(device))
-    names, colours = _legend(model, highest=max(int(prediction.max()), int(certificate.labels.max())))
+    names, colours = legend(model, highest=max(int(prediction.max()), int(certificate.labels.max())))
     return read_in.domain.save_figures(
         stem, read_in.x, certificate, prediction=prediction, target=read_in.target, colours=colours,
         names=names,
@@ -61,13 +61,13 @@ def draw(model: Segmenter, read_in: Input, certificate: Certificate, *, device: 
 
 def draw_sets(model: Segmenter, read_in: Input, certificate: SetCertificate, *, path: Path) -> list[Path]:
     """The picture of an image's sets, with the model's names and colours; none of other inputs."""
-    names, colours = _legend(model, highest=len(certificate.sets) - 1)
+    names, colours = legend(model, highest=len(certificate.sets) - 1)
     return read_in.domain.save_sets(path, read_in.x, certificate, colours=colours, names=names)
 
 
 def class_names(model: Segmenter, classes: int) -> tuple[str, ...]:
     """The names of the model's classes, where it tells them all."""
-    return _legend(model, highest=classes - 1)[0]
+    return legend(model, highest=classes - 1)[0]
 
 
 def draw_radii(model: Segmenter, read_in: Input, found: RadiusMap, *, path: Path) -> list[Path]:
@@ -77,7 +77,7 @@ def draw_radii(model: Segmenter, read_in: Input, found: RadiusMap, *, path: Path
 
     if read_in.x.ndim != 3 or read_in.x.shape[0] != 3 or found.labels.shape != read_in.x.shape[1:]:
         return []
-    names, colours = _legend(model, highest=int(found.labels.max()))
+    names, colours = legend(model, highest=int(found.labels.max()))
     save_figure(radii_figure(read_in.x, found, colours=colours, names=names), path)
     return [path]
 
@@ -89,7 +89,7 @@ def _for_shapes(model: object) -> PartSegmenter | None:
     return model if isinstance(model, PartSegmenter) else None
 
 
-def _legend(model: Segmenter, *, highest: int) -> tuple[tuple[str, ...], Colours | None]:
+def legend(model: Segmenter, *, highest: int) -> tuple[tuple[str, ...], Colours | None]:
     """The names and the colours of the model's labels, where it tells them all."""
     card = card_of(model)
     if card is not None and highest < len(card.classes):

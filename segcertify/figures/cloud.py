@@ -1,11 +1,9 @@
 """Pictures of certified point clouds: two views, and a page on which the cloud turns."""
 
-import base64
 import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -19,9 +17,10 @@ from scipy.spatial.transform import Rotation
 from segcertify.arrays import Array, FloatArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError
+from segcertify.figures.page import built, encoded
 from segcertify.figures.palette import Colours, palette
 from segcertify.figures.texts import legend_name, named_legend, wrapped
-from segcertify.names import script_json, visible
+from segcertify.names import visible
 from segcertify.noise import described
 from segcertify.numerals import NOTHING, exact, percent, radius_text
 from segcertify.storage.atomic import write_text
@@ -72,8 +71,7 @@ def save_view(path: str | os.PathLike[str], points: Array, certificate: Certific
     Arguments as for `cloud_figure`. ``#prediction`` or ``#target`` after the file's address opens those labels.
     """
     cloud = _cloud(points, certificate, **shown)
-    page = resources.files("segcertify.figures").joinpath("viewer.html").read_text("utf-8")
-    write_text(path, page.replace("{{data}}", script_json(_page_data(cloud, certificate))))
+    write_text(path, built("cloud", _page_data(cloud, certificate)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +169,8 @@ def _page_data(cloud: _Cloud, certificate: Certificate) -> dict[str, Any]:
         "heading": f"{word.capitalize()} cloud",
         "caption": "Certified labels." if claimed.certifies else f"{claimed.heading[0].upper()}{claimed.heading[1:]}.",
         "word": word,
-        "points": _base64(cloud.points, "<f4"),
-        "labels": {key: _base64(labels, "<i4") for key, labels in cloud.labels.items()},
+        "points": encoded(cloud.points, "<f4"),
+        "labels": {key: encoded(labels, "<i4") for key, labels in cloud.labels.items()},
         "parts": [{"name": visible(n), "colour": c} for n, c in zip(cloud.names, cloud.colours, strict=True)],
         "facts": {
             word: f"{certified:,} of {N:,} tested points ({percent(certified / N)})",
@@ -183,8 +181,3 @@ def _page_data(cloud: _Cloud, certificate: Certificate) -> dict[str, Any]:
         },
         "claim": certificate.claim_about(f"the {certified:,} {word} points"),
     }
-
-
-def _base64(values: Array, dtype: str) -> str:
-    """The values' bytes."""
-    return base64.b64encode(values.astype(dtype).tobytes()).decode()

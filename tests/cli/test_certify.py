@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from browser import Elements
 from holder import holder
 from PIL import Image
 from single_clouds import BACK, HEIGHTS, LEG, MODELS, NAMES, SHAPES, changed, write
@@ -50,6 +51,7 @@ def test_certify_an_image(files, segcertify):
     assert {file.name for file in out.iterdir()} == {
         "certificate.safetensors",
         "votes.safetensors",
+        "certified.html",
         "certified.png",
         "certified-labels.png",
     }
@@ -59,6 +61,24 @@ def test_certify_an_image(files, segcertify):
     assert again.labels.tolist() == certificate.labels.tolist()
     with Image.open(out / "certified.png") as picture:
         assert picture.size[0] > 1000
+
+
+def test_an_image_has_a_page(files, segcertify):
+    """It is of the certificate beside it, knows the ground truth, and names the audit of that certificate."""
+    Image.fromarray(np.zeros((24, 32), np.uint8)).save(files / "truth.png")
+    command = ["certify", "photo.png", *BRIGHT, "--sigma", 0.1, "--seed", 3, "--trust-code", "--label", "truth.png"]
+    shown = segcertify(*command, "--sets", "--json").json
+    assert "certified/photo/certified.html" in shown["files"]
+    data = json.loads(Elements((files / "certified" / "photo" / "certified.html").read_text("utf-8")).scripts[0])
+    assert data["claim"] == shown["claim"]
+    assert {"candidate", "certified", "prediction", "target"} == data["labels"].keys()
+    assert data["of_sets"] == shown["sets"]["claim"]
+    assert data["audit"] == (
+        "segcertify audit certified/photo/certificate.safetensors --model python:my_model:bright --input photo.png "
+        "--label truth.png --trust-code"
+    )
+    assert data["facts"]["command"].startswith("segcertify ")
+    segcertify(*data["audit"].split()[1:], "--steps", 0, "--n", 200)
 
 
 def test_a_folder_in_which_another_process_certifies_is_refused(files, segcertify):
@@ -114,7 +134,7 @@ def test_other_claims_about_the_same_votes_lie_beside_the_first(files, segcertif
     segcertify(*PETS, *claim)  # again
     segcertify(*PETS)
     assert {path: path.read_bytes() for path in before} == before  # dates and commands too
-    assert len(list(out.iterdir())) == 1 + 3 * 6
+    assert len(list(out.iterdir())) == 1 + 4 * 6
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,13 @@
 """Pictures of clouds: panels and greys; the page's data, its looks in a browser, and what it answers."""
 
 import base64
-import html.parser
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from browser import Elements, browse, in_browser, reached
 from matplotlib.colors import to_rgb
 from PIL import Image
 
@@ -21,8 +19,6 @@ from segcertify.names import visible
 
 N = 600
 NAMES = ("back", "seat", "leg")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-in_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: apt-get install chromium")
 EVIL = "</script><!--<script><img src=x onerror=\"document.title='owned'\">&amp;$_\u2028\ud800"
 
 
@@ -136,25 +132,6 @@ class Unproven(Gaussian):
     """A noise of the caller's, whose radius segcertify has not proven."""
 
 
-class Elements(html.parser.HTMLParser):
-    """The tags of a page, and the text of its scripts."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.scripts = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        assert not {"src", "href", "onerror"} & dict(attrs).keys()
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_data(self, data):
-        if self.tags[-1:] == ["script"]:
-            self.scripts[-1] += data
-
-
 def saved(tmp_path, certificate=CERTIFICATE, **options):
     path = tmp_path / "deep" / "view.html"
     given = {"prediction": PREDICTION, "target": TARGET, "names": NAMES, **options}
@@ -212,17 +189,6 @@ def test_names_cannot_become_html(tmp_path):
     assert data["title"] == visible(EVIL)
 
 
-def browse(page, *options, fragment=""):
-    """Chromium's output for a page, after asserting that its console shows only what the graphics driver says."""
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-dev-shm-usage", "--enable-unsafe-swiftshader"]
-    command += ["--virtual-time-budget=3000", "--enable-logging=stderr", f"--user-data-dir={page.parent / 'profile'}"]
-    command += ["--window-size=900,600", *options, page.as_uri() + fragment]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
-    console = [line for line in done.stderr.decode().splitlines() if ":CONSOLE" in line]
-    assert [line for line in console if "GL Driver Message" not in line] == []
-    return done.stdout.decode()
-
-
 def screenshot(page, *options, fragment=""):
     """The part of the window that shows the cloud."""
     browse(page, *options, f"--screenshot={page.parent / 'shot.png'}", fragment=fragment)
@@ -233,17 +199,6 @@ def screenshot(page, *options, fragment=""):
 def coloured(image):
     """Where pixels are not grey."""
     return np.ptp(image, axis=2) > 40
-
-
-def reached(page, script):
-    """What a script, run in the page once it has drawn, leaves in the variable ``seen``."""
-    text = page.read_text("utf-8")
-    run = "addEventListener('load', () => setTimeout(() => { const seen = {};" + script
-    leave = "const out = document.createElement('pre'); out.id = 'seen'; out.textContent = btoa(unescape("
-    leave += "encodeURIComponent(JSON.stringify(seen)))); document.body.append(out); }, 500));"
-    page.write_text(text.replace("</body>", f"<script>{run}{leave}</script></body>"), "utf-8")
-    found = re.search(r'<pre id="seen">([^<]*)</pre>', browse(page, "--dump-dom"))
-    return json.loads(base64.b64decode(found[1]))
 
 
 @in_browser

@@ -1,102 +1,6 @@
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
-<title>Cloud</title>
-<style>
-:root {
-  color-scheme: light dark;
-  --page: #fff; --card: #f6f7f9; --ink: #1b1f26; --soft: #5a6270; --line: #d9dde3; --focus: #1a66d6; --none: #d2d2d2;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #14171c; --card: #1d2128; --ink: #e9ecf1; --soft: #a3abb8; --line: #343a45; --focus: #7db3ff; --none: #5c616b;
-  }
-}
-* { box-sizing: border-box; }
-body {
-  display: grid; grid-template-columns: minmax(0, 1fr) 21rem; height: 100vh; height: 100dvh; margin: 0;
-  background: var(--page); color: var(--ink); font: 15px/1.45 system-ui, sans-serif;
-}
-#stage { position: relative; overflow: hidden; }
-canvas { display: block; width: 100%; height: 100%; touch-action: none; cursor: grab; }
-canvas:active { cursor: grabbing; }
-:focus-visible { outline: 2px solid var(--focus); outline-offset: -2px; }
-#caption, #keys { position: absolute; left: 1rem; right: 1rem; margin: 0; color: var(--soft); pointer-events: none; }
-#caption { top: .8rem; }
-#keys { bottom: .8rem; font-size: .8rem; }
-#point {
-  position: absolute; max-width: 18rem; padding: .4rem .6rem; border: 1px solid var(--line); border-radius: .4rem;
-  background: var(--card); font-size: .85rem; pointer-events: none; overflow-wrap: anywhere;
-}
-aside {
-  display: flex; flex-direction: column; gap: 1.1rem; padding: 1rem 1.2rem; overflow-y: auto;
-  background: var(--card); border-left: 1px solid var(--line); overflow-wrap: anywhere;
-}
-aside > * { flex: none; }
-h1 { margin: 0; font-size: 1.15rem; }
-h2 { margin: 0 0 .3rem; font-size: .85rem; font-weight: 600; color: var(--soft); }
-p { margin: 0; }
-fieldset { display: flex; margin: 0; padding: 0; border: 1px solid var(--line); border-radius: .5rem; overflow: hidden; }
-fieldset label { flex: 1; text-align: center; cursor: pointer; }
-fieldset label + label { border-left: 1px solid var(--line); }
-fieldset input { position: absolute; opacity: 0; }
-fieldset span { display: block; height: 100%; padding: .4rem .2rem; font-size: .9rem; }
-fieldset input:checked + span { background: var(--ink); color: var(--page); }
-fieldset input:focus-visible + span { outline: 2px solid var(--focus); outline-offset: -3px; }
-ul { margin: 0; padding: 0; list-style: none; }
-li label { display: flex; align-items: center; gap: .5rem; padding: .15rem 0; cursor: pointer; }
-li input { margin: 0; flex: none; }
-.swatch { flex: none; width: .9rem; height: .9rem; border-radius: 50%; }
-.count { margin-left: auto; color: var(--soft); font-variant-numeric: tabular-nums; }
-.controls { display: flex; align-items: center; gap: .8rem; }
-.controls label { display: flex; align-items: center; gap: .5rem; flex: 1; min-width: 0; }
-.controls input { flex: 1; min-width: 0; }
-button {
-  padding: .3rem .7rem; border: 1px solid var(--line); border-radius: .4rem;
-  background: var(--page); color: inherit; font: inherit; cursor: pointer;
-}
-dl { display: grid; grid-template-columns: auto 1fr; gap: .15rem .8rem; margin: 0; font-size: .9rem; }
-dt { color: var(--soft); }
-dd { margin: 0; }
-[hidden] { display: none; }
-@media (max-width: 46rem) {
-  body { display: block; height: auto; }
-  #stage { height: 65vh; }
-  aside { border: 0; border-top: 1px solid var(--line); }
-}
-</style>
-</head>
-<body>
-<main id="stage">
-  <canvas tabindex="0" role="application"></canvas>
-  <p id="caption" aria-live="polite"></p>
-  <p id="keys">drag or arrow keys: turn · wheel, pinch or + −: zoom · shift and drag: move · 0: reset</p>
-  <div id="point" role="status" hidden></div>
-</main>
-<aside>
-  <h1>Cloud</h1>
-  <fieldset aria-label="Which labels"></fieldset>
-  <section><h2>Parts: points, shown if ticked</h2><ul></ul></section>
-  <div class="controls">
-    <label>Point size <input type="range" min="-1.5" max="1.5" step="0.05" value="0"></label>
-    <button type="button">Reset view</button>
-  </div>
-  <section><h2>What is claimed</h2><p id="claim"></p></section>
-  <dl></dl>
-</aside>
-<noscript>This view needs JavaScript.</noscript>
-<script type="application/json" id="data">{{data}}</script>
-<script>
-"use strict";
 
-// --- The data. All text from it enters the page through textContent: names are never read as HTML.
+// --- The cloud.
 
-const data = JSON.parse(document.getElementById("data").textContent);
-const decode = (text, Type) => new Type(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
 const points = decode(data.points, Float32Array);  // x, y (up), z of each point, in the unit ball
 const N = points.length / 3;
 const NONE = -1;
@@ -122,7 +26,6 @@ const colours = new Uint8Array(4 * N);  // red, green, blue of each point; the f
 const stage = document.getElementById("stage");
 const canvas = stage.querySelector("canvas");
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const limit = (value, low, high) => Math.min(Math.max(value, low), high);
 const theme = (name) => rgb(getComputedStyle(document.documentElement).getPropertyValue(name).trim());
 
 function rgb(hex) {
@@ -362,12 +265,6 @@ canvas.addEventListener("keydown", (event) => {
 
 // --- The panel.
 
-function element(parent, tag, text = "", properties = {}) {
-  const made = parent.appendChild(document.createElement(tag));
-  made.textContent = text;
-  return Object.assign(made, properties);
-}
-
 const title = data.title ? `${data.heading}: ${data.title}` : data.heading;
 document.title = document.querySelector("h1").textContent = title;
 canvas.ariaLabel = `3-D view of ${N.toLocaleString("en")} points. Arrow keys turn it, plus and minus zoom, 0 resets.`;
@@ -419,6 +316,3 @@ document.querySelector("button").onclick = reset;
 addEventListener("hashchange", show);
 dark.addEventListener("change", show);
 show();
-</script>
-</body>
-</html>

@@ -1,0 +1,60 @@
+"""Pages in headless Chromium: their output, what a script finds in them, and their tags without a browser."""
+
+import base64
+import hashlib
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+in_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: apt-get install chromium")
+
+
+class Elements(html.parser.HTMLParser):
+    """The tags of a page, and the text of its scripts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.scripts = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        assert not {"src", "href", "onerror"} & dict(attrs).keys()
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self.tags[-1:] == ["script"]:
+            self.scripts[-1] += data
+
+
+def browse(page, *options, fragment=""):
+    """Chromium's output for a page, after asserting that its console shows only what the graphics driver says."""
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-dev-shm-usage", "--enable-unsafe-swiftshader"]
+    command += ["--virtual-time-budget=3000", "--enable-logging=stderr", f"--user-data-dir={page.parent / 'profile'}"]
+    command += ["--window-size=900,600", "--host-resolver-rules=MAP * ~NOTFOUND", *options, page.as_uri() + fragment]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    console = [line for line in done.stderr.decode().splitlines() if ":CONSOLE" in line]
+    assert [line for line in console if "GL Driver Message" not in line] == []
+    return done.stdout.decode()
+
+
+def reached(page, script, *options):
+    """What a script, run in the page once it has drawn, leaves in the variable ``seen``.
+
+    The page's own policy runs no script but its own: this one is allowed by its digest too.
+    """
+    text = page.read_text("utf-8")
+    run = "addEventListener('load', () => setTimeout(async () => { const seen = {};" + script
+    leave = "const out = document.createElement('pre'); out.id = 'seen'; out.textContent = btoa(unescape("
+    leave += "encodeURIComponent(JSON.stringify(seen)))); document.body.append(out); }, 500));"
+    digest = base64.b64encode(hashlib.sha256((run + leave).encode()).digest()).decode()
+    text = text.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
+    page.write_text(text.replace("</body>", f"<script>{run}{leave}</script></body>"), "utf-8")
+    found = re.search(r'<pre id="seen">([^<]*)</pre>', browse(page, *options, "--dump-dom"))
+    return json.loads(base64.b64decode(found[1]))
