@@ -1,7 +1,8 @@
 """What a model must be, and how its output becomes labels.
 
 A segmenter is any callable from a float batch (B, *x.shape) to logits
-(B, classes, *components) or integer labels (B, *components). Logits of images
+(B, classes, *components) or integer labels (B, *components), also inside a dict, tuple
+or array of another library (`segcertify.sampling.model_outputs`). Logits of images
 and volumes may be coarser than the input: they are upsampled. A model that is
 itself random declares ``random = True`` and is called as
 ``model(batch, seeds=[...])``, one integer per draw. Equal entries (of random
@@ -18,6 +19,7 @@ from torch import nn
 from segcertify.arrays import IntArray
 from segcertify.errors import InputError, ModelError
 from segcertify.sampling.batch_size import out_of_memory
+from segcertify.sampling.model_outputs import scores_in
 from segcertify.storage.interruption import Stop
 
 LARGEST_LABEL = 32_766
@@ -87,11 +89,7 @@ def raw_output(model: Segmenter, batch: torch.Tensor, seeds: Sequence[int] | Non
     """What the model says, as it says it: one tensor, an entry for each of the batch."""
     with torch.no_grad(), model_errors():
         output = model(batch) if seeds is None else model(batch, seeds=list(seeds))  # type: ignore[call-arg]
-    if not isinstance(output, torch.Tensor):
-        raise InputError(
-            f"the model returned {type(output).__name__}, not a tensor of logits or labels: "
-            "wrap it, for example lambda batch: model(batch)['out'], or use segcertify.models.adapt"
-        )
+    output = scores_in(output).to(batch.device)
     if output.ndim < 1 or output.shape[0] != batch.shape[0]:
         raise InputError(
             f"the model gave shape {tuple(output.shape)} for a batch of {batch.shape[0]}: "
