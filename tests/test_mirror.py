@@ -34,6 +34,7 @@ COVERED_BY = {
     "models/formats/zip_files.py": "models/formats/test_weights.py",
     "models/formats/python_factory.py": "models/test_loading.py",
     "models/wrappers/normalisation.py": "models/wrappers/test_adapters.py",
+    "models/wrappers/reversed.py": "models/wrappers/test_wrapper.py",
     "models/wrappers/precision.py": "models/wrappers/test_adapters.py",
     "noise/additive.py": "noise/test_noise.py",
     "noise/base.py": "noise/test_noise.py",

@@ -7,17 +7,17 @@ inside the model; resizing is not done: scales are ours (`MultiScale`).
 
 import importlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from segcertify.errors import InputError, require_positive
 from segcertify.models.formats.weights import first_line, refused_object
 from segcertify.models.formats.zip_files import require_moderate_pickles, require_plain_zip
 from segcertify.models.wrappers.adapters import Adapted, Numbers, adapt
-from segcertify.models.wrappers.wrapper import Wrapper
+from segcertify.models.wrappers.reversed import Reversed
 from segcertify.storage import limits
 from segcertify.storage.plain_values import read_json
 from segcertify.storage.reading import is_file, is_folder, readable
@@ -59,14 +59,6 @@ def colour_statistics(config: Mapping[str, Any], *, source: str) -> tuple[list[f
             raise InputError(f"{source}: {name} in {PREPROCESSOR} must be a list of numbers, but is {value!r}")
         lists.append([entry / unit for entry in entries])
     return lists[0], lists[1]
-
-
-class Reversed(Wrapper):
-    """A model that was trained on BGR, for RGB images whose normalisation is the same for every channel."""
-
-    def forward(self, batch: Tensor, seeds: Sequence[int] | None = None) -> Any:
-        """The model's output for the batch with its channels in reverse."""
-        return self.model(batch.flip(1)) if seeds is None else self.model(batch.flip(1), seeds=seeds)
 
 
 def _fetch(target: str, revision: str) -> tuple[nn.Module, Path]:
