@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 import segcertify
 from segcertify.cli import attack, audit, certify, demo, evaluate, harden, join, plan, report, reproduce, show, train
 from segcertify.cli.printing import print_note
+from segcertify.cli.several import for_each_input
 from segcertify.errors import InputError
 from segcertify.names import visible
 from segcertify.storage.interruption import Stop, stoppable
@@ -45,8 +46,8 @@ def _visible_messages() -> Iterator[None]:
 
 app = typer.Typer(cls=_Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (
-    demo.demo, certify.certify, show.show, plan.plan, attack.attack, audit.audit, evaluate.evaluate, report.report,
-    train.train, harden.harden, join.join,
+    demo.demo, for_each_input(certify.certify), show.show, plan.plan, attack.attack, audit.audit, evaluate.evaluate,
+    report.report, train.train, harden.harden, join.join,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(reproduce.app, name="reproduce")

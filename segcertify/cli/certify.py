@@ -68,7 +68,7 @@ def certify(
 
     import torch
 
-    from segcertify.cli.certificates import VOTES, Claimed, draws_kept, stored_once
+    from segcertify.cli.certificates import VOTES, Claimed, draws_kept, print_truth, stored_once
     from segcertify.cli.inputs import class_names, draw, input_id, read
     from segcertify.cli.metric_certificates import print_metrics
     from segcertify.cli.radius_maps import mapped_beside, print_map
@@ -119,6 +119,7 @@ def certify(
         resume.unlink(missing_ok=True)  # last: until here, a run that was killed loses no draw
     files, values = [file, votes, *pictures], certificate_values(certificate)
     printer.certificate(certificate)
+    values |= print_truth(printer, certificate, found.target)
     if sets:
         printer.say(f"Sets, a claim of their own: {of_sets.claim}")
         names = class_names(segmenter, len(of_sets.sets))
@@ -142,13 +143,13 @@ def _require_options(
 
 
 def _units_note(model: object, found: Input, path: Path) -> str | None:
-    """A note on an image that is not in [0, 1], as a trained model takes it."""
+    """A note on an image that is not in [0, 1], as a trained model takes it; of 0..255 the sampler warns."""
     from segcertify.models import card_of
 
     largest = float(abs(found.x).max()) if found.x.size and found.domain.bounds else 0.0
-    if card_of(model) is None or largest <= 2:
+    if card_of(model) is None or largest <= 2 or found.x.min() >= 0:
         return None
     return (
         f"{path} has values of size {largest:g}, but the model was trained on images in [0, 1], whose units sigma "
-        "and the radius have: divide by 255?"
+        "and the radius have: undo the normalisation?"
     )
