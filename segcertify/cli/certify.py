@@ -21,8 +21,9 @@ def certify(
     input: Annotated[
         Path,
         typer.Argument(
-            help="An image (becomes RGB in [0, 1]). A cloud of points (is centred and scaled to radius 1) in a .txt or "
-            ".ply file, or in a .npy file if the model is for shapes' parts: columns x y z, then nx ny nz and label "
+            help="An image (becomes RGB in [0, 1]). A cloud of points (is centred and scaled to radius 1) in a .txt, "
+            ".xyz, .csv, .ply or ascii .pcd file, or in a .npy file if the model is for shapes' parts: columns "
+            "x y z, then nx ny nz and label "
             "where known. Any other .npy file of floats stays as it is."
         ),
     ],
