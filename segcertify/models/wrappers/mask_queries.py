@@ -15,6 +15,8 @@ class MaskQueries(Wrapper):
     Masks are upsampled to the input before they are added. ``task`` are the tokens that tell OneFormer its task.
     """
 
+    task: Tensor | None
+
     def __init__(self, model: nn.Module, *, task: Tensor | None = None) -> None:
         super().__init__(model)
         self.register_buffer("task", task)
