@@ -7,6 +7,8 @@ import pytest
 from PIL import Image
 
 import segcertify as sc
+from segcertify.cli.certify import certify
+from segcertify.cli.several import for_each_input
 
 pytestmark = pytest.mark.fresh_seed
 
@@ -90,3 +92,7 @@ def test_bad_inputs_are_refused_before_any_work(photos, segcertify):
     ):
         assert message in segcertify("certify", *arguments, *BRIGHT, code=2).text
     assert not (photos / "certified").exists()
+
+
+def test_the_options_stay_those_of_the_command():
+    assert set(for_each_input(certify).__annotations__) == set(certify.__annotations__) - {"return"}

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import segcertify as sc
+from segcertify.sampling.units import warn_of_units
 
 IMAGE = torch.rand(3, 8, 12, generator=torch.Generator().manual_seed(0))
 
@@ -34,3 +35,7 @@ def test_other_inputs_are_none(x, noise):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sc.sample(lambda b: ((b[:, 0] if x.ndim == 3 else b[..., 0]) > 1).long(), x, noise=noise, n=3, n0=1, seed=0)
+
+
+def test_rotations_have_no_units():
+    warn_of_units(255 * IMAGE, sc.Rotation(0.1))

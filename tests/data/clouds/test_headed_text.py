@@ -5,6 +5,7 @@ import pytest
 
 from segcertify import InputError
 from segcertify.data import read_input
+from segcertify.data.clouds.headed_text import read_headed
 
 PCD = """# .PCD v0.7
 VERSION 0.7
@@ -64,3 +65,8 @@ def test_bad_files(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=message):
         read_input(tmp_path / name)
+
+
+def test_lines_keep_their_numbers(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y,z\n0,1,2\n")
+    assert read_headed(tmp_path / "a.csv") == (("x", "y", "z"), ["", "0 1 2"])

@@ -9,6 +9,7 @@ import torch
 import segcertify as sc
 from segcertify import models
 from segcertify.cli.inputs import class_names
+from segcertify.models.wrappers.mask_queries import MaskQueries
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install 'segcertify[hf]'")
 
@@ -111,3 +112,8 @@ def test_oneformer_is_told_its_task(tmp_path, image, monkeypatch):
         torch.testing.assert_close(model(image[None]), inference(said, (SIZE, SIZE)))
         batch = torch.stack([image, 1 - image])
         torch.testing.assert_close(model(batch)[:1], model(image[None]), atol=1e-4, rtol=1e-4)
+
+
+def test_it_is_in_evaluation_mode(tmp_path):
+    saved(mask2former, tmp_path)
+    assert not any(each.training for each in models.load(f"hf:{tmp_path}").modules() if isinstance(each, MaskQueries))
