@@ -12,6 +12,7 @@ from segcertify.errors import InputError
 from segcertify.models.wrappers.multiscale import MultiScale
 from segcertify.noise import Noise
 from segcertify.sampling.batch_size import halve_until_it_fits
+from segcertify.sampling.model_outputs import scores_in
 from segcertify.sampling.segmenter import Segmenter, is_random, model_errors, to_labels, to_model_dtype, upsampled
 from segcertify.sampling.streams import DrawStream
 
@@ -126,9 +127,11 @@ class LossAndGradient:
         cast = to_model_dtype(self.model, batch)
         with model_errors():
             output = self.model(cast, seeds=seeds) if is_random(self.model) else self.model(cast)  # type: ignore[call-arg]
-        if not isinstance(output, torch.Tensor) or not output.is_floating_point():
-            kind = output.dtype if isinstance(output, torch.Tensor) else type(output).__name__
-            raise InputError(f"an attack follows gradients and needs logits, but the model gave {kind}: return logits")
+        output = scores_in(output)
+        if not output.is_floating_point():
+            raise InputError(
+                f"an attack follows gradients and needs logits, but the model gave {output.dtype}: return logits"
+            )
         if not output.requires_grad:
             raise InputError(_NO_GRADIENT)
         return upsampled(output, batch).float()

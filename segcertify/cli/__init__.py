@@ -27,6 +27,7 @@ from segcertify.cli import (
     train,
 )
 from segcertify.cli.printing import print_note
+from segcertify.cli.several import for_each_input
 from segcertify.errors import InputError
 from segcertify.names import visible
 from segcertify.storage.interruption import Stop, stoppable
@@ -59,8 +60,8 @@ def _visible_messages() -> Iterator[None]:
 
 app = typer.Typer(cls=_Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (
-    demo.demo, certify.certify, show.show, plan.plan, attack.attack, audit.audit, evaluate.evaluate, report.report,
-    train.train, harden.harden, join.join, bench.bench,
+    demo.demo, for_each_input(certify.certify), show.show, plan.plan, attack.attack, audit.audit, evaluate.evaluate,
+    report.report, train.train, harden.harden, join.join, bench.bench,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(reproduce.app, name="reproduce")

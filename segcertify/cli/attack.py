@@ -103,13 +103,15 @@ def attack(
 
 def _require_options(image: Path, radius: float | None, tau: float, **counts: int) -> None:
     """Refuse options that no attack can have, before the models are loaded."""
+    from segcertify.data.reading import CLOUD_SUFFIXES
+
     for name, count in counts.items():
         require_integer(f"--{name}", count)
     if radius is not None:
         require_positive("radius", radius)
     elif tau == 0.5:
         raise InputError(f"tau={tau:g} certifies no radius to attack within: give --radius, or a larger --tau")
-    if image.suffix.lower() in (".npy", ".txt", ".ply"):
+    if image.suffix.lower() in (".npy", *CLOUD_SUFFIXES):
         raise InputError(
             f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"
         )

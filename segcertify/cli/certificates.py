@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate
+from segcertify.cli.printing import Printer
 from segcertify.errors import InputError
-from segcertify.numerals import exact
+from segcertify.metrics.scores import abstention, confusion, worst_case_accuracy
+from segcertify.numerals import exact, percent
 from segcertify.stats.correction import Procedure
 from segcertify.storage import archive
 
@@ -70,6 +74,37 @@ def stored_once(certificate: Certificate, file: Path) -> Certificate:
             f"{file} holds another certificate, which is not overwritten: give another --out, or delete it"
         )
     return there
+
+
+def truth_values(certificate: Certificate, target: IntArray | None) -> dict[str, float]:
+    """How a certificate compares with ground truth, over the components that have some; empty without any.
+
+    ``accuracy`` is its lower bound under attack where the certificate proves labels. Errors that k-fwer allows are
+    subtracted.
+    """
+    if target is None or not (valid := target >= 0).any() or target.shape != certificate.labels.shape:
+        return {}
+    classes = 1 + max(int(target.max()), int(certificate.labels.max()))
+    matrix = confusion(certificate.labels, target, valid, classes=classes)
+    right, left_out = worst_case_accuracy(matrix, b=certificate.k - 1), abstention(matrix)
+    wrong = (matrix.sum() - matrix.trace()) / matrix.sum() - left_out
+    return {"accuracy": right, "wrong": float(max(0.0, wrong)), "abstained_of_valid": left_out}
+
+
+def print_truth(printer: Printer, certificate: Certificate, target: IntArray | None) -> dict[str, Any]:
+    """Print `truth_values`, if there are any, and return them for JSON."""
+    values = truth_values(certificate, target)
+    if not values:
+        return {}
+    kind = "certified" if certificate.claimed.certifies else "labelled, not certified,"
+    printer.facts(
+        {
+            f"{kind} and right: the accuracy": percent(values["accuracy"]),
+            f"{kind} but wrong": percent(values["wrong"]),
+            "abstained, of the components with ground truth": percent(values["abstained_of_valid"]),
+        }
+    )
+    return {"truth": values}
 
 
 def draws_kept(resume: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,8 +22,9 @@ def certify(
     input: Annotated[
         Path,
         typer.Argument(
-            help="An image (becomes RGB in [0, 1]). A cloud of points (is centred and scaled to radius 1) in a .txt or "
-            ".ply file, or in a .npy file if the model is for shapes' parts: columns x y z, then nx ny nz and label "
+            help="An image (becomes RGB in [0, 1]). A cloud of points (is centred and scaled to radius 1) in a .txt, "
+            ".xyz, .csv, .ply or ascii .pcd file, or in a .npy file if the model is for shapes' parts: columns "
+            "x y z, then nx ny nz and label "
             "where known. Any other .npy file of floats stays as it is."
         ),
     ],
@@ -65,11 +67,9 @@ def certify(
     With --metric it bounds metrics of the segmentation instead of certifying labels. With --cap it also gives each
     component a radius of its own, in a file and a picture.
     """
-    from dataclasses import replace
-
     import torch
 
-    from segcertify.cli.certificates import VOTES, Claimed, draws_kept, stored_once
+    from segcertify.cli.certificates import VOTES, Claimed, draws_kept, print_truth, stored_once
     from segcertify.cli.image_pages import audit_command, page_beside
     from segcertify.cli.inputs import class_names, draw, input_id, read
     from segcertify.cli.metric_certificates import print_metrics
@@ -128,6 +128,7 @@ def certify(
         resume.unlink(missing_ok=True)  # last: until here, a run that was killed loses no draw
     files, values = [file, votes, *pictures], certificate_values(certificate)
     printer.certificate(certificate)
+    values |= print_truth(printer, certificate, found.target)
     if sets:
         printer.say(f"Sets, a claim of their own: {of_sets.claim}")
         names = class_names(segmenter, len(of_sets.sets))
@@ -151,13 +152,13 @@ def _require_options(
 
 
 def _units_note(model: object, found: Input, path: Path) -> str | None:
-    """A note on an image that is not in [0, 1], as a trained model takes it."""
+    """A note on an image that is not in [0, 1], as a trained model takes it; of 0..255 the sampler warns."""
     from segcertify.models import card_of
 
     largest = float(abs(found.x).max()) if found.x.size and found.domain.bounds else 0.0
-    if card_of(model) is None or largest <= 2:
+    if card_of(model) is None or largest <= 2 or found.x.min() >= 0:
         return None
     return (
         f"{path} has values of size {largest:g}, but the model was trained on images in [0, 1], whose units sigma "
-        "and the radius have: divide by 255?"
+        "and the radius have: undo the normalisation?"
     )

@@ -1,5 +1,6 @@
 """One input of a command: read as the model takes it, drawn with the model's names and colours."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,17 @@ def _for_shapes(model: object) -> PartSegmenter | None:
     return model if isinstance(model, PartSegmenter) else None
 
 
+def named_labels(model: object) -> tuple[str, ...]:
+    """The names of a foreign model's classes: ``id2label`` of a model or its ``config``, as Hugging Face has it."""
+    while model is not None:
+        said = getattr(model, "id2label", None) or getattr(getattr(model, "config", None), "id2label", None)
+        if isinstance(said, Mapping) and sorted(map(str, said)) == sorted(map(str, range(len(said)))):
+            by_number = {int(number): str(name) for number, name in said.items()}
+            return tuple(by_number[number] for number in range(len(said)))
+        model = getattr(model, "model", None)
+    return ()
+
+
 def legend(model: Segmenter, *, highest: int) -> tuple[tuple[str, ...], Colours | None]:
     """The names and the colours of the model's labels, where it tells them all."""
     card = card_of(model)
@@ -96,4 +108,5 @@ def legend(model: Segmenter, *, highest: int) -> tuple[tuple[str, ...], Colours 
         return card.classes, np.array(card.colours) / 255
     if _for_shapes(model) is not None:
         return PART_NAMES, part_colours(CATEGORIES.values()) / 255
-    return (), None
+    names = named_labels(model)
+    return (names if highest < len(names) else ()), None

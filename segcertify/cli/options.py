@@ -7,6 +7,7 @@ An option whose type differs between commands is a generic alias: ``Sigma[float]
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import shlex
 import sys
@@ -41,6 +42,17 @@ def seed_number(text: str) -> int:
         return require_integer("seed", int(str(text), 0), at_least=0, at_most=LARGEST_SEED)
     except ValueError:
         raise typer.BadParameter(f"a seed is a whole number from 0 on, such as 7 or 0x1f, but got {text}") from None
+
+
+def component_count(text: str) -> int:
+    """A number of components as ``-N`` takes it: 172800, or the sides of an image or volume, as 360x480."""
+    try:
+        sides = [int(side) for side in str(text).lower().split("x")]
+    except ValueError:
+        sides = [0]
+    if min(sides) < 1:
+        raise typer.BadParameter(f"a number of components is such as 2048, or a size such as 360x480, but got {text}")
+    return math.prod(sides)
 
 
 Model = Annotated[

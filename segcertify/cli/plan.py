@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 def plan(
     components: Annotated[
         int | None,
-        typer.Option("--N", "-N", help="Number of components (pixels, points) tested; with --model as it has them."),
+        typer.Option(
+            "--N",
+            "-N",
+            parser=opt.component_count,
+            metavar="NUMBER OR SIZE",
+            help="Number of components (pixels, points) tested, or their size as 360x480; with --model as it has them.",
+        ),
     ] = None,
     tau: Tau[float] = 0.75,
     n: Draws[int | None] = None,
@@ -88,10 +94,6 @@ def plan(
             timing=timing,
         )  # fmt: skip
         return
-    if sigma is not None and cap is None and timing is None:
-        raise InputError(
-            "--sigma is for a metric, a radius map or the time here: add --share 0.5, --cap 0.9 or --model"
-        )
     if classes is not None and not sets:
         raise InputError(f"--classes {classes} is for the plan of sets: add --sets")
     N = require_integer("N", (components if components is not None or timing is None else timing.components) or 0)
@@ -107,12 +109,15 @@ def plan(
     )  # fmt: skip
     if cap is not None and sigma is not None:
         facts["radius of the cap"] = radius_text(drawn(sigma).radius(cap))
+    elif sigma is not None:
+        facts[f"radius R of {drawn(sigma)}, {drawn(sigma).norm} norm"] = radius_text(drawn(sigma).radius(tau))
     wide = None if target_radius is None else scale_for(type(drawn(1.0)), target_radius, tau=tau)
     if wide is not None:
         facts[f"sigma of {drawn} noise that proves R = {exact(target_radius or 0)}"] = upper_digits(wide)
     values = {"looks": _times(found, looks, correction=correction) if looks else [], "cap": cap}
     more, seconds = _time(timing, n0 + found.n)
     printer.facts(facts | more)
+    values["radius"] = None if sigma is None else drawn(sigma).radius(cap or tau)
     printer.result(**asdict(found), target_radius=target_radius, sigma=wide, **values, **seconds)
 
 
@@ -122,7 +127,8 @@ def _plan_labels(
 ) -> tuple[Plan, dict[str, str]]:  # fmt: skip
     """What n draws say of labels at tau, or of the full radius of a map whose cap is tau: there Holm's test decides."""
     from segcertify.stats.binomial import lower_bounds
-    from segcertify.stats.planning import plan
+    from segcertify.stats.correction import procedure
+    from segcertify.stats.planning import plan, roomy_n
 
     if capped and (correction != "holm" or not n0):
         raise InputError("a capped radius map has Holm's levels, and needs a pilot: leave out --correction and --n0 0")
@@ -138,6 +144,10 @@ def _plan_labels(
         f"smallest n that {what}": f"{found.n_min:,}",
         f"disagreeing draws tolerated at n = {found.n:,}, if all components have as many": tolerates,
     }
+    if n is None:
+        roomy = roomy_n(N, tau, level, procedure(correction, k=k, b=b), n0 > 0)
+        often = plan(N, tau, alpha=level, correction=correction, k=k, b=b, n=roomy, n0=n0).tolerates
+        facts["recommended n"] = f"{roomy:,}: {often:,} draws may disagree at every component"
     if found.correction == "holm" and found.tolerates is not None:
         alone = plan(1, tau, alpha=level, n=found.n, n0=n0).tolerates
         facts["tolerated at the last component, once Holm certified all others"] = f"{alone:,}"

@@ -37,7 +37,8 @@ def decode(raw: Array, codes: Mapping[int, int], *, where: Callable[[int], str],
         value = int(raw.flat[first])
         raise InputError(
             f"{where(first)} holds the value {value}, which is neither {kind} nor ignored (allowed: {ranges(codes)}): "
-            f"correct the file, or ignore the value (ignore={value}) if it stands for no ground truth"
+            f"correct the file, or ignore the value (ignore={value}, in certify --ignore {value}) if it stands for no "
+            "ground truth"
         )
     return target
 

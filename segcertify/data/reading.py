@@ -19,7 +19,7 @@ from segcertify.preprocessing import Preprocessing, of_image
 from segcertify.storage import limits
 from segcertify.storage.reading import readable
 
-CLOUD_SUFFIXES = (".txt", ".ply")
+CLOUD_SUFFIXES = (".txt", ".xyz", ".csv", ".ply", ".pcd")
 """Files that always hold clouds; a ``.npy`` file may."""
 LARGEST_LABEL = np.iinfo(np.int16).max - 1
 """The largest number of a class, where the classes are not known."""
@@ -49,9 +49,9 @@ def read_input(
     """Read one input.
 
     An image becomes RGB (3, height, width) in [0, 1], with ``short_side`` pixels on its
-    shorter side if given. A cloud, in a ``.txt`` or ``.ply`` file (with ``cloud`` also in
-    a ``.npy`` file), becomes centred and of radius 1, with its ``normals`` or as its file
-    has them (`read_cloud`). The floats of any other ``.npy`` file stay as they are.
+    shorter side if given. A cloud, in a file of text (``.txt``, ``.xyz``, ``.csv``), ``.ply`` or
+    ``.pcd`` (with ``cloud`` also in a ``.npy`` file), becomes centred and of radius 1, with its ``normals`` or as its
+    file has them (`read_cloud`). The floats of any other ``.npy`` file stay as they are.
 
     Ground truth is a number below ``classes``, or a part of ``category`` (of ShapeNet), or ``ignore``, which stands
     for none. Of an image it is a PNG of class numbers, ``label``, for the pixels as they are stored; without it a

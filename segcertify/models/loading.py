@@ -20,6 +20,7 @@ from segcertify.models.wrappers.adapters import Adapted, adapt
 from segcertify.models.wrappers.denoised import Denoised
 from segcertify.models.wrappers.multiscale import SETTINGS, MultiScale, setting
 from segcertify.models.wrappers.part_segmenter import PartSegmenter
+from segcertify.models.wrappers.reversed import Reversed
 from segcertify.models.wrappers.wrapper import Wrapper, unwrapped
 from segcertify.specs import FLAG, NUMBERS, POSITIVE, TEXT, Option, Spec, literal, parse
 
@@ -63,7 +64,8 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
 
     Every scheme takes ``?scale=0.25`` or ``?scale=multi``, which wraps the model in `MultiScale` (as does
     ``?base_size=520``), and ``?mean=0.5,0.5,0.5&std=...``, a normalisation to put inside (instead of the one that
-    ``hrnet`` and ``hf`` bring); models trained here keep theirs. ``?denoiser=default`` or ``?denoiser=FILE`` puts a
+    ``hrnet`` and ``hf`` bring); models trained here keep theirs. ``?bgr=true`` reverses the channels first, for models
+    that were trained on BGR: mean and std are then blue first too. ``?denoiser=default`` or ``?denoiser=FILE`` puts a
     denoiser before the model (`Denoised`), for noise of ``?denoiser_sigma=``, by default 0.25. Models for parts of
     shapes take ``?category=Chair&runs=3`` instead: see `PartSegmenter`. `card_of` the result is what a file says about
     its model.
@@ -79,6 +81,7 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
     scale, base_size = options.pop("scale", None), options.pop("base_size", None)
     if base_size is not None:
         scale = replace(setting("1") if scale is None else scale, base_size=base_size)
+    reverse = options.pop("bgr", False)
     denoiser, denoiser_sigma = options.pop("denoiser", None), options.pop("denoiser_sigma", None)
     if denoiser is None and denoiser_sigma is not None:
         raise InputError(f"{spec}: denoiser_sigma is for a denoiser: write denoiser=default too, or leave it out")
@@ -98,12 +101,13 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
     elif parts:
         raise InputError(f"{target} takes images, but category and runs are for models of clouds: leave them out")
     if isinstance(model, PartSegmenter):
-        if scale or statistics or denoiser:
+        if scale or statistics or reverse or denoiser:
             raise InputError(
-                f"{spec}: scale, mean, std and denoiser are for images, but this model takes clouds: leave them out"
+                f"{spec}: scale, mean, std, bgr and denoiser are for images, but this model takes clouds: remove them"
             )
         return model.eval()
     adapted = adapt(model, **({} if inside else statistics)).eval()
+    adapted = _reversed(spec, scheme, adapted) if reverse else adapted
     segmenter: Wrapper = adapted if scale is None else MultiScale(adapted, **asdict(scale)).eval()
     if denoiser is not None:
         sigma = SIGMA if denoiser_sigma is None else denoiser_sigma
@@ -124,6 +128,13 @@ def _scheme(spec: Spec) -> Scheme:
     if not spec.target:
         raise InputError(f"{spec.text!r} names no model: write {spec.scheme}:{_SCHEMES[spec.scheme].target}")
     return _SCHEMES[spec.scheme]
+
+
+def _reversed(spec: str, scheme: Scheme, model: Adapted) -> Adapted:
+    """The model with the order of its channels reversed, unless it is one that brings its own."""
+    if scheme.normalisation == "fixed" or any(isinstance(each, Reversed) for each in model.modules()):
+        raise InputError(f"{spec}: the model brings the order of its channels: leave bgr out")
+    return adapt(Reversed(model)).eval()
 
 
 def _load_python(target: str, *, weights: str | None = None, **arguments: Any) -> Callable[..., Any]:
@@ -158,7 +169,7 @@ def _output(text: str) -> int | str:
 
 _SCALE = Option(f"NUMBER,NUMBER,... (or {', '.join(SETTINGS)})", setting)
 _DENOISER = {"denoiser": Option("default (or FILE)"), "denoiser_sigma": Option("NUMBER", float)}
-_COMMON = {"scale": _SCALE, "base_size": POSITIVE, "mean": NUMBERS, "std": NUMBERS, **_DENOISER}
+_COMMON = {"scale": _SCALE, "base_size": POSITIVE, "mean": NUMBERS, "std": NUMBERS, "bgr": FLAG, **_DENOISER}
 _OUTPUT = {"output": Option("NUMBER (or NAME)", _output)}
 _PARTS = {"category": Option("NAME"), "runs": POSITIVE}
 _BUNDLED = Scheme("", load_bundled, _PARTS, normalisation="fixed")

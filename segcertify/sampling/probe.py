@@ -6,6 +6,7 @@ its shape alone, so that one probe serves all inputs of that shape, and its
 fingerprint identifies the model whatever the input, the seed and the batch size.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,9 +55,28 @@ def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | 
     components = tuple(labels.shape[1:])
     if 0 in components:
         raise InputError(f"the model gave shape {tuple(output.shape)}: no components to certify")
+    _warn_of_cropping(tuple(output.shape), tuple(batch.shape[2:]))
     fitting = batch_size or fitting_batch_size(fixed, output)
     classes = output.shape[1] if output.is_floating_point() else None
     return Probe(components, fingerprint(output[0]), fitting, len(output), answers(output[0], labels[0]), classes)
+
+
+def _warn_of_cropping(shape: tuple[int, ...], extent: tuple[int, ...]) -> None:
+    """Say that logits are smaller than an image or volume by no stride: stretched, they may be shifted."""
+    found = shape[2:]
+    if len(extent) not in (2, 3) or len(found) != len(extent):
+        return
+    if any(-(-side // 2) < few < side for few, side in zip(found, extent, strict=True)):
+        warnings.warn(
+            f"the model's logits of {_sides(found)} are stretched to the input's {_sides(extent)}: if the model cuts "
+            "off borders (convolutions without padding), its labels are then shifted. Pad inside the model, or resize "
+            "its logits there. If it resizes its input, this is right.",
+            stacklevel=2,
+        )
+
+
+def _sides(extent: tuple[int, ...]) -> str:
+    return " x ".join(map(str, extent))
 
 
 def noisy_outputs(

@@ -26,6 +26,7 @@ from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter, for_sampling, require_ready
 from segcertify.sampling.stored_votes import StoredVotes
+from segcertify.sampling.units import warn_of_units
 from segcertify.stats.correction import Correction, procedure
 from segcertify.stats.planning import require_certifiable, smallest_n
 from segcertify.votes import Votes, require_mask, seed_text
@@ -110,6 +111,7 @@ class Smooth:
             self._probes.clear()
         kind = x.shape, x.dtype, x.device
         if kind not in self._probes:
+            warn_of_units(x, self.noise)
             self._probes[kind] = probe(self._running, self.noise, x, self.batch_size)
         seed = seed_of_run(self._seed, recorded)
         draws = Draws(

@@ -101,6 +101,27 @@ def smallest_n(N: int, tau: float, alpha: float, chosen: Procedure, pilot: bool 
     return n
 
 
+def roomy_n(N: int, tau: float, alpha: float, chosen: Procedure, pilot: bool = True) -> int:
+    """A recommended n, a multiple of 10: a fifth of the share 1 - tau of all draws may disagree, at all components.
+
+    The smallest n certifies only where every draw agrees. At tau = 0.75 one draw in 20 may disagree here.
+
+    >>> roomy_n(360 * 480, 0.75, 0.001, procedure("holm"))
+    130
+    """
+    least = smallest_n(N, tau, alpha, chosen, pilot)
+
+    def roomy(tens: int) -> bool:
+        tolerated = _tolerated(N, tau, alpha, chosen, 10 * tens, pilot=pilot)
+        return tolerated is not None and 5 * tolerated >= 10 * tens * (1 - tau)
+
+    tens = -(-least // 10)
+    most = tens
+    while not roomy(most):
+        most *= 2
+    return 10 * (tens + bisect_left(range(tens, most), True, key=roomy))
+
+
 def require_certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: int, *, pilot: bool = True) -> None:
     """Refuse an n with which everything would abstain, and say which n would do."""
     if (pilot and chosen.guarantee == "custom") or certifiable(N, tau, alpha, chosen, n, pilot=pilot):

@@ -255,7 +255,7 @@ def test_out_of_memory_for_a_single_input_is_an_error(network, batch):
     [
         (lambda batch: (batch[:, 0] > 0.5).long(), "needs logits, but the model gave torch.int64: return logits"),
         (lambda batch: batch.detach(), "logits have no gradient"),
-        (lambda batch: {"out": batch}, "needs logits, but the model gave dict"),
+        (lambda batch: {"a": batch, "b": batch}, "say which holds the scores"),
         (
             lambda batch: batch[:, :, :4] * torch.ones(1, requires_grad=True),
             "labels are of shape|no class axis|coarser",

@@ -279,11 +279,14 @@ def test_a_photograph_with_a_label_is_taken_as_it_is_stored(files, segcertify, l
     assert certificate.labels.shape == ((24, 32) if labelled else (32, 24))
 
 
+@pytest.mark.filterwarnings("default:the image has values")
 def test_certify_says_when_an_array_is_not_in_the_models_units(files, segcertify):
-    for scale, noted in ((1, False), (255, True)):
-        np.save(files / f"{scale}.npy", scale * np.random.default_rng(0).random((3, 16, 16)))
-        shown = segcertify("certify", f"{scale}.npy", "--model", "pets", "--sigma", 0.1, "--n", 60)
-        assert ("but the model was trained on images in [0, 1]" in shown.text) == noted
+    for name, scale, shift, said in (("unit", 1, 0, ""), ("bytes", 255, 0, "divide by 255"), ("normal", 6, 3, "undo")):
+        np.save(files / f"{name}.npy", scale * np.random.default_rng(0).random((3, 16, 16)) - shift)
+        shown = segcertify("certify", f"{name}.npy", "--model", "pets", "--sigma", 0.1, "--n", 60)
+        assert [text for text in ("divide by 255", "undo the normalisation") if text in shown.text] == [
+            text for text in ("divide by 255", "undo the normalisation") if said and text.startswith(said)
+        ]
 
 
 def test_certify_never_replaces_another_inputs_certificate(files, segcertify):
@@ -507,3 +510,29 @@ def test_a_capped_radius_map(files, segcertify):
     ):  # fmt: skip
         assert message in segcertify(*settings, "--out", "other", *options, code=2).text
     assert not (files / "other").exists()
+
+
+def test_ground_truth_gives_the_accuracy(files, segcertify):
+    """Right, wrong and abstained of the pixels that have ground truth, as in the certificate itself."""
+    labels = np.zeros((24, 32), np.uint8)
+    labels[:, 16:], labels[:4] = 1, 255
+    Image.fromarray(labels).save(files / "label.png")
+    arguments = ["photo.png", *BRIGHT, "--sigma", 0.1, "--label", "label.png", "--seed", 1]
+    shown = segcertify("certify", *arguments)
+    found = sc.Certificate.load(files / "certified" / "photo" / "certificate.safetensors").labels[4:]
+    right, wrong = (found == labels[4:]).mean(), ((found != labels[4:]) & (found >= 0)).mean()
+    assert 0 < right < 1
+    assert 0 < wrong < 1
+    values = segcertify("certify", *arguments, "--json").json["truth"]
+    assert values == pytest.approx({"accuracy": right, "wrong": wrong, "abstained_of_valid": 1 - right - wrong})
+    for text in ("certified and right: the accuracy", "certified but wrong", "with ground truth"):
+        assert text in shown.text
+    assert "right" not in segcertify("certify", *arguments[:5], "--out", "plain").text
+
+
+def test_errors_that_k_fwer_allows_are_subtracted_from_the_accuracy(files, segcertify):
+    Image.new("L", (32, 24)).save(files / "label.png")
+    arguments = ["photo.png", *BRIGHT, "--sigma", 0.1, "--label", "label.png", "--seed", 1, "--json"]
+    shown = segcertify("certify", *arguments, "--correction", "k-fwer", "--b", 10)
+    found = sc.Certificate.load(next((files / "certified" / "photo").glob("cert*.safetensors")))
+    assert shown.json["truth"]["accuracy"] == pytest.approx(((found.labels == 0).sum() - 10) / (24 * 32))

@@ -88,6 +88,5 @@ def test_plan(segcertify):
     for options, message in [
         ([], "plan needs the number of components"),
         (["--share", 0.5], "needs the noise: add --sigma"),
-        (["-N", 9, "--sigma", 1], "--sigma is for a metric, a radius map or the time here: add --share 0.5"),
     ]:
         assert message in segcertify("plan", *options, code=2).text

@@ -114,3 +114,17 @@ def test_the_time_on_this_machine(segcertify, folder):
 
 def test_sizes():
     assert require_sides("360x480") == (360, 480)
+
+
+def test_a_size_a_recommended_n_and_the_radius_of_a_sigma(segcertify):
+    shown = segcertify("plan", "-N", "360x480", "--sigma", 0.25)
+    assert "172,800" in shown.text
+    assert "recommended n" in shown.text
+    assert "radius R of Gaussian(sigma=0.25), l2 norm" in shown.text
+    assert "0.1686" in shown.text
+    values = segcertify("plan", "-N", "360X480", "--sigma", 0.25, "--json").json
+    assert values["N"] == 360 * 480
+    assert values["radius"] == sc.Gaussian(0.25).radius(0.75)
+    assert segcertify("plan", "-N", "16x8x4", "--json").json["N"] == 512
+    for wrong in ("360x", "0x4", "many", "-3"):
+        assert "a number of components is such as 2048" in segcertify("plan", f"-N={wrong}", code=2).text

@@ -32,3 +32,8 @@ def test_codes_that_mean_nothing():
             require_codes("some", codes, 2)
     require_codes("some", {-1: IGNORE, 0: 1}, 2, smallest=-1)
     assert ranges([4]) == "4"
+
+
+def test_the_option_that_ignores_a_value_is_named():
+    with pytest.raises(InputError, match=r"value 11, .*\(ignore=11, in certify --ignore 11\)"):
+        decode(np.array([0, 11]), {0: 0}, where=lambda index: f"pixel {index}")

@@ -6,6 +6,7 @@ from torch import nn
 
 from segcertify import InputError, models
 from segcertify.errors import ModelError
+from segcertify.sampling.identity import identity
 
 
 def make(width=3, name="a", flip=False):
@@ -129,3 +130,29 @@ def test_an_option_that_a_scheme_does_not_take(tmp_path):
         match=r"unknown option 'depth' in .*: use width=NUMBER .*, classes=NUMBER .*, scale=.* or denoiser_sigma=",
     ):
         models.load(f"hrnet:{tmp_path / 'a.pth'}?depth=3")
+
+
+def torchvision_like(*, num_classes=21, **others):
+    assert not others
+    return nn.Conv2d(3, num_classes, 1)
+
+
+def test_classes_by_the_name_that_a_factory_gives_them(tmp_path):
+    spec = f"python:{__name__}:torchvision_like"
+    assert models.load(f"{spec}?classes=11")(torch.zeros(1, 3, 2, 2)).shape[1] == 11
+    assert models.load(f"{spec}?num_classes=7")(torch.zeros(1, 3, 2, 2)).shape[1] == 7
+    assert models.load(spec)(torch.zeros(1, 3, 2, 2)).shape[1] == 21
+
+
+def test_channels_are_reversed_inside_the_model():
+    """The mean is of the model's channels, blue first; the identity says that they are reversed."""
+    image, options = torch.rand(1, 3, 4, 5), "mean=0.1,0.2,0.3&std=1,1,0.5"
+    spec = f"python:{__name__}:make_fixed"
+    plain, reverse = (models.load(f"{spec}?{options}{more}") for more in ("", "&bgr=true"))
+    assert torch.equal(reverse(image), plain(image.flip(1)))
+    assert not torch.equal(reverse(image), plain(image))
+    assert identity(reverse) != identity(plain)
+    assert "Reversed" in identity(reverse)["classes"]
+    assert identity(models.load(f"{spec}?{options}&bgr=false")) == identity(plain)
+    with pytest.raises(InputError, match="brings the order of its channels: leave bgr out"):
+        models.load("pets?bgr=true")

@@ -260,7 +260,11 @@ def nan_model(batch):
         (lambda b: b[:1], image(), r"gave shape \(1, 3, 12, 16\) for a batch of 2"),
         (lambda b: b.sum(), image(), r"gave shape \(\) for a batch of 2"),
         (lambda b: b.sum((1, 2, 3)), image(), r"logits must be \(B, classes, \*components\)"),
-        (lambda b: {"out": b}, image(), r"returned dict, not a tensor.*\['out'\]"),
+        (
+            lambda b: {"a": b, "b": b},
+            image(),
+            "a dict with the keys 'a', 'b' and tensors .* say which holds the scores",
+        ),
         (lambda b: stripes(b)[:, 0, :6, :8], image(), r"labels of size \(6, 8\) do not cover the input's \(12, 16\)"),
         (lambda b: b.repeat(1, 1, 2, 2), image(), r"logits of size \(24, 32\) are finer than the input's \(12, 16\)"),
         (lambda b: stripes(b) - 30, image(), r"labels must lie in 0 .. 32766, but the model gave -"),

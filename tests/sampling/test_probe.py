@@ -209,3 +209,20 @@ def test_a_noise_that_shares_its_draws_is_refused_by_the_probe():
     with pytest.raises(sc.InputError, match="the noise of a draw depends on the other draws of its batch"):
         probe(constant, Shared(0.25), torch.zeros(3, 4, 4), None)
     assert probe(constant, sc.Gaussian(0.25), torch.zeros(3, 4, 4), None).components == (4, 4)
+
+
+def cropping(batch):
+    """A network without padding: each convolution cuts off a border."""
+    return torch.stack([batch[:, 0], 1 - batch[:, 0]], 1)[:, :, 2:-2, 2:-2]
+
+
+def test_logits_that_are_cropped_are_a_warning():
+    x = torch.rand(3, 36, 48, generator=torch.Generator().manual_seed(0))
+    with pytest.warns(UserWarning, match=r"logits of 32 x 44 are stretched to the input's 36 x 48.*Pad inside"):
+        sc.sample(cropping, x, noise=sc.Gaussian(0.1), n=4, n0=2, seed=0)
+    for stride in (2, 4, 5):  # coarser by a stride is as ever: warnings are errors here
+        sc.sample(lambda b, s=stride: cropping_free(b)[:, :, ::s, ::s], x, noise=sc.Gaussian(0.1), n=4, n0=2, seed=0)
+
+
+def cropping_free(batch):
+    return torch.stack([batch[:, 0], 1 - batch[:, 0]], 1)

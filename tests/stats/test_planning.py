@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from segcertify import Gaussian, InputError, Votes, certify_votes, plan
 from segcertify.stats.correction import NAMES, procedure
-from segcertify.stats.planning import certifiable
+from segcertify.stats.planning import certifiable, roomy_n
 
 
 @pytest.mark.parametrize(
@@ -80,3 +80,15 @@ def test_bad_input():
         settings = {"N": 10, "tau": 0.75, "alpha": 0.01} | arguments
         with pytest.raises(InputError, match=message):
             plan(settings.pop("N"), settings.pop("tau"), **settings)
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.75, 0.95])
+@pytest.mark.parametrize("N", [1, 2048, 172_800])
+@pytest.mark.parametrize("name", ["holm", "bonferroni", "by"])
+def test_a_recommended_n_leaves_room(N, tau, name):
+    """It tolerates its share of the draws, and ten draws fewer do not, or can certify nothing."""
+    chosen = procedure(name)
+    n = roomy_n(N, tau, 0.001, chosen)
+    assert plan(N, tau, alpha=0.001, correction=name, n=n).tolerates >= n * (1 - tau) / 5
+    fewer = plan(N, tau, alpha=0.001, correction=name, n=n - 10).tolerates if n > 10 else None
+    assert fewer is None or fewer < (n - 10) * (1 - tau) / 5

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from segcertify.arrays import FloatArray
+from segcertify.data.clouds.headed_text import FORMS, read_headed
 from segcertify.data.clouds.ply import ply_properties, read_ply
 from segcertify.data.clouds.text import numbered_lines, parse_lines
 from segcertify.data.files import read_npy
@@ -25,10 +26,12 @@ def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> Fl
     """The wanted columns of each point, (points, wanted), all finite.
 
     ``.npy`` files and text files (all but ``.npy`` and ``.ply``) hold
-    ``columns``, a row for each point; PLY files say themselves what they hold.
+    ``columns``, a row for each point; PLY files, PCD files and CSV files with a line of names say what they hold.
     """
     if form(path) == ".ply":
         table = read_ply(path, wanted)
+    elif form(path) in FORMS and (headed := read_headed(path)).names:
+        table = headed.table(wanted, path=path)
     else:
         rows = _array(path, columns) if form(path) == ".npy" else parse_lines(_lines(path), columns, path=path)
         table = rows[:, [columns.index(name) for name in wanted]]
@@ -46,8 +49,8 @@ def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> Fl
 
 def layout_of(path: Path, layouts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """The layout of a file: the one with as many columns; for PLY files the longest whose properties are all there."""
-    if form(path) == ".ply":
-        names = ply_properties(path)
+    names = ply_properties(path) if form(path) == ".ply" else read_headed(path).names if form(path) in FORMS else ()
+    if form(path) == ".ply" or names:
         fitting = [layout for layout in layouts if set(layout) <= set(names)]
         found = f"the properties {', '.join(names) or 'none'}"
     else:
@@ -81,6 +84,8 @@ def _width(path: Path) -> int:
 
 
 def _lines(path: Path) -> list[str]:
+    if form(path) in FORMS:
+        return read_headed(path).lines
     return read_lines(path, cure="a file's suffix must say what it is")
 
 

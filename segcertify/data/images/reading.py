@@ -146,7 +146,8 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise
     except UnidentifiedImageError:
         raise InputError(
-            f"{path} is not an image that is read ({', '.join(FORMATS)}; arrays are .npy, clouds .txt or .ply)"
+            f"{path} is not an image that is read ({', '.join(FORMATS)}; arrays are .npy, "
+            "clouds .txt, .xyz, .csv, .ply or .pcd)"
         ) from None
     except Exception as error:  # Pillow's decoders raise whatever damaged numbers lead to
         raise InputError(f"{path} cannot be read ({error!s:.200}): is it truncated?") from None

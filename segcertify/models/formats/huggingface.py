@@ -1,4 +1,5 @@
-"""Semantic segmentation models of Hugging Face ``transformers`` (the extra ``hf``): SegFormer, UperNet and the like.
+"""Semantic segmentation models of Hugging Face ``transformers`` (the extra ``hf``): SegFormer, UperNet, Mask2Former,
+OneFormer and the like.
 
 From a local folder or by hub id. Weights are safetensors, or pickles that hold nothing but weights; code that comes
 with a model is never run. What its image processor would do to colours (rescale, normalise, swap channels) is done
@@ -7,7 +8,7 @@ inside the model; resizing is not done: scales are ours (`MultiScale`).
 
 import importlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,16 @@ from segcertify.errors import InputError, require_positive
 from segcertify.models.formats.weights import first_line, refused_object
 from segcertify.models.formats.zip_files import require_moderate_pickles, require_plain_zip
 from segcertify.models.wrappers.adapters import Adapted, Numbers, adapt
-from segcertify.models.wrappers.wrapper import Wrapper
+from segcertify.models.wrappers.mask_queries import MaskQueries
+from segcertify.models.wrappers.reversed import Reversed
 from segcertify.storage import limits
 from segcertify.storage.plain_values import read_json
 from segcertify.storage.reading import is_file, is_folder, readable
 
 PREPROCESSOR = "preprocessor_config.json"
+MASK_QUERIES = ("maskformer", "mask2former", "oneformer")
+"""The kinds of models that give masks and their classes."""
+TASK = "the task is semantic"
 GIVE = "give the normalisation, for example ?mean=0.485,0.456,0.406&std=0.229,0.224,0.225"
 
 
@@ -61,27 +66,25 @@ def colour_statistics(config: Mapping[str, Any], *, source: str) -> tuple[list[f
     return lists[0], lists[1]
 
 
-class Reversed(Wrapper):
-    """A model that was trained on BGR, for RGB images whose normalisation is the same for every channel."""
-
-    def forward(self, batch: Tensor, seeds: Sequence[int] | None = None) -> Any:
-        """The model's output for the batch with its channels in reverse."""
-        return self.model(batch.flip(1)) if seeds is None else self.model(batch.flip(1), seeds=seeds)
-
-
 def _fetch(target: str, revision: str) -> tuple[nn.Module, Path]:
     """The model, all of its weights read, and where its image processor's configuration would be."""
     local = is_folder(target)
     if not local and not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", target):
         raise InputError(f"no folder at {target}, and it is no hub id such as openmmlab/upernet-convnext-small")
-    auto = _transformers().AutoModelForSemanticSegmentation
+    library = _transformers()
     if local:
         _require_moderate(Path(target))
     try:
+        config = library.AutoConfig.from_pretrained(
+            target, revision=revision, local_files_only=local, trust_remote_code=False
+        )
+        queries = config.model_type in MASK_QUERIES
+        auto = library.AutoModelForUniversalSegmentation if queries else library.AutoModelForSemanticSegmentation
         model, report = auto.from_pretrained(
             target, revision=revision, local_files_only=local, trust_remote_code=False, output_loading_info=True
         )
         preprocessor = Path(target, PREPROCESSOR) if local else _download(target, revision)
+        task = _task(library, config, target, revision=revision, local=local)
     except Exception as error:
         where = "a folder" if local else "no folder of that name, and not from the hub"
         refused = refused_object(error)
@@ -91,7 +94,21 @@ def _fetch(target: str, revision: str) -> tuple[nn.Module, Path]:
     if missing:
         some = f"{len(missing)} weights ({', '.join(missing[:4])})"
         raise InputError(f"hf:{target} lacks {some}: is it a backbone, without a segmentation head?")
-    return model.float().eval(), preprocessor
+    model = model.float().eval()
+    return MaskQueries(model, task=task).eval() if queries else model, preprocessor
+
+
+def _task(library: Any, config: Any, target: str, *, revision: str, local: bool) -> Tensor | None:
+    """The tokens that ask OneFormer for semantic segmentation, as its processor makes them; None for other models."""
+    if config.model_type != "oneformer":
+        return None
+    tokenizer = library.AutoTokenizer.from_pretrained(
+        target, revision=revision, local_files_only=local, trust_remote_code=False
+    )
+    length = config.task_seq_len
+    tokens = tokenizer(TASK, padding="max_length", max_length=length, truncation=True, return_tensors="pt")
+    ids: Tensor = tokens["input_ids"] * tokens["attention_mask"]
+    return ids
 
 
 def _download(target: str, revision: str) -> Path:

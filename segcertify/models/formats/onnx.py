@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from segcertify.errors import InputError, unknown
 from segcertify.models.formats.exported import in_batches, require_extent, require_file
 from segcertify.models.formats.weights import FilePath, first_line
-from segcertify.models.wrappers.adapters import KEYS, Adapted, adapt
+from segcertify.models.wrappers.adapters import Adapted, adapt
+from segcertify.sampling.model_outputs import KEYS
 
 PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}

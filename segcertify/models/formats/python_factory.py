@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,10 @@ from segcertify.errors import InputError, ModelError
 
 
 def make(target: str, arguments: Mapping[str, Any], *, classes: int | None = None) -> Callable[..., Any]:
-    """What the factory makes of its arguments; it also gets ``classes``, if given, where its signature takes them."""
+    """What the factory makes of its arguments; it also gets ``classes``, if given, where its signature takes them.
+
+    A factory that calls them ``num_classes``, as torchvision's do, gets them by that name.
+    """
     module_name, _, factory_name = target.partition(":")
     if not module_name or not factory_name:
         raise InputError(f"expected python:module:factory, but got python:{target}")
@@ -27,8 +30,12 @@ def make(target: str, arguments: Mapping[str, Any], *, classes: int | None = Non
     if not callable(factory):
         raise InputError(f"{module_name} has no function {factory_name!r} for python:{target}")
     with suppress(ValueError):  # some functions written in C do not say what they take
-        parameters = inspect.signature(factory).parameters.values()
-        if classes is not None and any(p.name == "classes" or p.kind is p.VAR_KEYWORD for p in parameters):
+        parameters = inspect.signature(factory).parameters
+        if "num_classes" in parameters and "classes" not in parameters:
+            others = {name: value for name, value in arguments.items() if name != "classes"}
+            count = arguments.get("classes", classes)
+            arguments = others if count is None else {"num_classes": count, **others}
+        elif classes is not None and ("classes" in parameters or _takes_any(parameters.values())):
             arguments = {"classes": classes, **arguments}
     try:
         model = factory(**arguments)
@@ -41,6 +48,11 @@ def make(target: str, arguments: Mapping[str, Any], *, classes: int | None = Non
     if not callable(model):
         raise InputError(f"python:{target} gave {type(model).__name__}, which is not callable on a batch")
     return model  # type: ignore[no-any-return]
+
+
+def _takes_any(parameters: Iterable[inspect.Parameter]) -> bool:
+    """Whether a function takes arguments of any name."""
+    return any(each.kind is each.VAR_KEYWORD for each in parameters)
 
 
 def _failed(what: str, error: Exception) -> ModelError:

@@ -33,6 +33,7 @@ PREFIXES = ("module.", "model.")
 NESTS = ("model_state_dict", "state_dict", "model")
 WRAPPER = re.compile(r"(loss\b|loss_|criterion\b|std$)")
 TORCH_FILES = (".pth", ".pt", ".tar", ".bin", ".ckpt")
+COUNTER = "num_batches_tracked"
 SHOWN = 4
 
 
@@ -85,8 +86,13 @@ def require_checkpoint(path: FilePath) -> Path:
 
 
 def set_weights(model: nn.Module, state: State) -> None:
-    """Give a model a checkpoint's weights, of exactly its names and shapes, in single precision."""
-    expected, found = model.state_dict(), state.tensors
+    """Give a model a checkpoint's weights, of exactly its names and shapes, in single precision.
+
+    Old checkpoints lack ``num_batches_tracked``, which is read in training only: it then counts from 0.
+    """
+    expected = model.state_dict()
+    uncounted = [name for name in expected if name.endswith(COUNTER) and name not in state.tensors]
+    found = state.tensors | {name: torch.zeros((), dtype=torch.int64) for name in uncounted}
     problems = {
         "missing": [name for name in expected if name not in found],
         "unexpected": [name for name in found if name not in expected],

@@ -8,7 +8,7 @@ networks with several heads (a tuple or list), without importing any of them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -16,8 +16,8 @@ from torch import Tensor
 from segcertify.errors import InputError
 from segcertify.models.wrappers.normalisation import Normalise
 from segcertify.models.wrappers.wrapper import Wrapper
+from segcertify.sampling.model_outputs import scores_in
 
-KEYS = ("out", "logits")
 Model = Callable[..., Any]
 Numbers = Sequence[float] | None
 
@@ -25,9 +25,9 @@ Numbers = Sequence[float] | None
 def adapt(model: Model, *, mean: Numbers = None, std: Numbers = None, output: int | str | None = None) -> Adapted:
     """A segmenter from a model of any library.
 
-    The model gives a tensor, a dict with ``out`` or ``logits``, an object with ``.logits``, or a tuple or list whose
-    first entry is a tensor; ``output`` says which entry of a tuple, list or dict holds the scores (-1 for HRNet-OCR,
-    whose first is auxiliary). ``mean`` and ``std``, per channel, put a normalisation inside.
+    The model gives a tensor, an array, a dict with ``out`` or ``logits``, an object with ``.logits``, or a tuple or
+    list whose first entry is a tensor; ``output`` says which entry of a tuple, list or dict holds the scores (-1 for
+    HRNet-OCR, whose first is auxiliary). ``mean`` and ``std``, per channel, put a normalisation inside.
 
     >>> import torch
     >>> adapt(lambda batch: {"out": batch, "aux": None})(torch.zeros(1, 2)).shape
@@ -68,25 +68,12 @@ class Adapted(Wrapper):
         return self._scores(self.model(batch) if seeds is None else self.model(batch, seeds=seeds))
 
     def _scores(self, output: Any) -> Tensor:
-        """The tensor of scores in a model's output."""
-        if self.output is not None:
-            output = _entry(output, self.output)
-        elif isinstance(output, Mapping):
-            keys = [key for key in KEYS if key in output]
-            if not keys:
-                has = _keys(output)
-                raise InputError(f"the model returned a dict with {has}: say which holds the scores, output=...")
-            output = output[keys[0]]
-        elif isinstance(output, tuple | list) and output:
+        """The tensor of scores in a model's output: of a tuple or list the first, unless one was chosen."""
+        which = self.output
+        if which is None and isinstance(output, tuple | list) and output:
             self._warn_of_choice(output)
-            output = output[0]
-        output = getattr(output, "logits", output)
-        if not isinstance(output, Tensor):
-            raise InputError(
-                f"the model's scores are {type(output).__name__}, not a tensor: expected a tensor, a dict with "
-                f"{' or '.join(KEYS)}, an object with .logits, or a tuple or list that starts with a tensor"
-            )
-        return output
+            which = 0
+        return scores_in(output, which)
 
     def _warn_of_choice(self, output: Sequence[Any]) -> None:
         """Say once that the first of several score maps was taken."""
@@ -98,17 +85,3 @@ class Adapted(Wrapper):
                 "HRNet-OCR), use adapt(model, output=-1)",
                 stacklevel=2,
             )
-
-
-def _entry(output: Any, which: int | str) -> Any:
-    """The entry of an output that the user named."""
-    try:
-        return output[which]
-    except (KeyError, IndexError, TypeError):
-        has = _keys(output) if isinstance(output, Mapping) else type(output).__name__
-        size = f" of {len(output)}" if isinstance(output, tuple | list) else ""
-        raise InputError(f"the model's output has no entry {which!r}: it is {has}{size}") from None
-
-
-def _keys(output: Mapping[Any, Any]) -> str:
-    return "the keys " + ", ".join(repr(key) for key in output)

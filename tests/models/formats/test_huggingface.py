@@ -222,6 +222,10 @@ def test_a_hub_id(segformer, folder, monkeypatch, same_votes):
     auto = transformers.AutoModelForSemanticSegmentation
     real = auto.from_pretrained
     monkeypatch.setattr(auto, "from_pretrained", lambda target, **options: real(str(folder), output_loading_info=True))
+    read = transformers.AutoConfig.from_pretrained
+    monkeypatch.setattr(
+        transformers.AutoConfig, "from_pretrained", lambda target, **options: read(str(folder), **options)
+    )
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda target, name, revision: str(folder / name))
     assert same_votes(models.load("hf:some/model"), called_directly(segformer))
 

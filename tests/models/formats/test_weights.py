@@ -14,7 +14,7 @@ from torch import nn
 
 from segcertify import InputError
 from segcertify.models.formats import zip_files
-from segcertify.models.formats.weights import State, first_line, load_state, set_weights
+from segcertify.models.formats.weights import State, first_line, load_state, set_weights, with_weights
 from segcertify.models.networks.hrnet import load_hrnet
 
 WEIGHTS = {"conv.weight": torch.arange(4.0).view(2, 2, 1, 1), "bn.bias": torch.ones(2), "head.weight": torch.ones(1, 2)}
@@ -215,3 +215,15 @@ def test_zip_files_that_would_grow_are_refused(tmp_path):
     torch.save({"a": torch.zeros(1).expand(10**7)}, tmp_path / "wide.pth")
     with pytest.raises(InputError, match="its tensors would take 40,000,000"):
         load_state(tmp_path / "wide.pth")
+
+
+def test_old_checkpoints_without_counts_of_batches_load():
+    """PyTorch before 0.4.1 wrote no num_batches_tracked."""
+    network = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4)).eval()
+    old = {name: value for name, value in network.state_dict().items() if "tracked" not in name}
+    other = with_weights(lambda: nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4)), State("old.pth", old))
+    batch = torch.rand(1, 3, 2, 2)
+    assert torch.equal(other(batch), network(batch))
+    assert other[1].num_batches_tracked == 0
+    with pytest.raises(InputError, match=r"1 missing: 1\.running_mean"):
+        set_weights(network, State("old.pth", {key: value for key, value in old.items() if "mean" not in key}))

@@ -10,7 +10,7 @@ from torch import nn
 import segcertify as sc
 from segcertify import models
 from segcertify.models.formats.exported import Script
-from segcertify.models.formats.huggingface import Reversed
+from segcertify.models.wrappers.reversed import Reversed
 from segcertify.models.wrappers.wrapper import Wrapper
 
 
