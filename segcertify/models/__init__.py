@@ -3,6 +3,7 @@
 from segcertify.models.card import Card, card_of, read_card, save_model
 from segcertify.models.denoisers import from_diffusion, load_denoiser
 from segcertify.models.families import new
+from segcertify.models.fast_copy import compile_seconds, optimised
 from segcertify.models.formats.exported import load_pt2, load_torchscript
 from segcertify.models.formats.huggingface import load_huggingface
 from segcertify.models.formats.onnx import load_onnx
@@ -14,7 +15,6 @@ from segcertify.models.networks.denoiser import Denoiser, FDnCNN
 from segcertify.models.networks.hrnet import HRNet, load_hrnet
 from segcertify.models.networks.lite import Lite
 from segcertify.models.networks.pointnet2 import PointNet2, load_pointnet2
-from segcertify.models.optimised import compile_seconds, optimised
 from segcertify.models.saved import bundled, join, load_bundled, load_trained
 from segcertify.models.wrappers.adapters import adapt
 from segcertify.models.wrappers.denoised import Denoised, sigma_note

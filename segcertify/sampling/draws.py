@@ -27,6 +27,7 @@ from segcertify.sampling.kernels.scores import Scores
 from segcertify.sampling.outputs import Outputs, require_finite
 from segcertify.sampling.probe import Probe, dependent_answers, dependent_noise, noisy_outputs
 from segcertify.sampling.segmenter import Resizing, Segmenter, asked, is_random, model_dtype
+from segcertify.sampling.stages import stage
 from segcertify.sampling.streams import DrawStream, Phase, Wanted
 from segcertify.votes import Votes
 
@@ -191,9 +192,11 @@ class Draws:
         if self._read_size is None or not isinstance(self.model, Resizing):
             output, batch = noisy_outputs(self.model, self.noise, self.x, streams)
             return Outputs(batch, output, self._bad)
-        batch = self.noise.draw(self.x, Wanted(streams, self._read_size, model_dtype(self.model)))
+        with stage("noise"):
+            batch = self.noise.draw(self.x, Wanted(streams, self._read_size, model_dtype(self.model)))
         seeds = [stream.model_seed for stream in streams] if is_random(self.model) else None
-        logs = asked(self.model.log_scores, batch, seeds)
+        with stage("model"):
+            logs = asked(self.model.log_scores, batch, seeds)
         return Outputs(batch, logs, self._bad, logs_at=(self.x.shape[1], self.x.shape[2]))
 
     @cached_property

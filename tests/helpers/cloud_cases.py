@@ -132,15 +132,15 @@ def interpret(file):
     """Write what the kernels find, and which of them are trusted."""
     import torch
 
-    from segcertify.models.networks import grouping_triton
+    from segcertify.models.networks import triton_grouping
     from segcertify.models.networks.trusted_kernels import trusted
 
     arrays = {f"{name}:{i}": each for name, case in cases().items()
-              for i, each in enumerate(by_functions(grouping_triton, case))}  # fmt: skip
+              for i, each in enumerate(by_functions(triton_grouping, case))}  # fmt: skip
     for i, arguments in enumerate(first_layers()):
-        arrays[f"first layer:{i}"] = grouping_triton.offset_features(*arguments).numpy()
+        arrays[f"first layer:{i}"] = triton_grouping.offset_features(*arguments).numpy()
     asked = ("farthest", 100), ("farthest", 512), ("ball", 32), ("ball", 128), ("nearest", 0), ("offset_features", 64)
-    right = [trusted(grouping_triton, name, torch.device("cpu"), size) for name, size in asked]
+    right = [trusted(triton_grouping, name, torch.device("cpu"), size) for name, size in asked]
     np.savez(file, trusted=np.array(right), **arrays)
 
 
@@ -152,20 +152,20 @@ def compile_kernels():
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from segcertify.models.networks import grouping_triton
+    from segcertify.models.networks import triton_grouping
 
     constants = {"K": 128, "ROWS": 8, "BLOCK": 128, "ENTRIES": 64}
     kinds = {"xyz": "*fp32", "features": "*fp32", "centres": "*fp32", "weight": "*fp32", "out": "*fp32",
              "start": "*i64", "chosen": "*i64", "index": "*i64", "size": "*i64", "rows": "*i64",
              "squared_radius": "fp32"}  # fmt: skip
     for name in ("_farthest", "_ball", "_nearest", "_offset_features"):
-        function = getattr(grouping_triton, name)
+        function = getattr(triton_grouping, name)
         parameters = inspect.signature(function.fn).parameters.values()
         fixed = [each.name for each in parameters if "constexpr" in str(each.annotation)]
         signature = {each.name: "constexpr" if each.name in fixed else kinds.get(each.name, "i32")
                      for each in parameters}  # fmt: skip
         values = {(list(signature).index(each),): constants[each] for each in fixed}
-        options = {} if name == "_offset_features" else grouping_triton.EXACT
+        options = {} if name == "_offset_features" else triton_grouping.EXACT
         source = ASTSource(function, signature, values)
         made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
         print(name, made.asm["ptx"].count("fma.rn"))

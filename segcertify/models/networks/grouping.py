@@ -3,7 +3,7 @@
 Squared distances are sums of squared differences, never expanded: points drawn with replacement have exact twins, at a
 distance of exactly zero. They are (dx^2 + dy^2) + dz^2 in the points' precision, each step rounded by itself, and of
 equal distances the lower index counts. So all devices find the same neighbours: CPUs in NumPy (`grouping_numpy`), CUDA
-by Triton's kernels (`grouping_triton`), every other device by the functions here. All is batched, and an entry's result
+by Triton's kernels (`triton_grouping`), every other device by the functions here. All is batched, and an entry's result
 does not depend on the others of its batch.
 """
 

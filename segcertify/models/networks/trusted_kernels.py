@@ -1,4 +1,4 @@
-"""The Triton kernels of `grouping_triton`, each trusted on a device only after it was right there.
+"""The Triton kernels of `triton_grouping`, each trusted on a device only after it was right there.
 
 A kernel is compiled for the device and the sizes at hand. Before it is first used so in a process, it is run on small
 clouds with twins and equal distances, and compared with what a CPU finds: indices exactly, numbers closely. A kernel
@@ -34,10 +34,10 @@ def kernel(name: str, xyz: Tensor, size: int = 0) -> Callable[..., Any] | None:
 def _kernels() -> Any:
     """The module, if Triton is there."""
     try:
-        from segcertify.models.networks import grouping_triton
+        from segcertify.models.networks import triton_grouping
     except ImportError:
         return None
-    return grouping_triton
+    return triton_grouping
 
 
 @cache

@@ -49,7 +49,7 @@ class Wrapper(nn.Module):
         """What the sampler runs: a faster copy where that is wanted."""
         if not (self.fast or self.compiled):
             return self
-        from segcertify.models.optimised import for_sampling
+        from segcertify.models.fast_copy import for_sampling
 
         return for_sampling(self, compile=self.compiled)
 

@@ -147,7 +147,7 @@ def test_only_cuda_has_kernels_and_without_triton_none_has(monkeypatch):
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 def test_the_kernels_take_clouds_in_single_precision_that_fit():
-    from segcertify.models.networks.grouping_triton import LARGEST, fits
+    from segcertify.models.networks.triton_grouping import LARGEST, fits
 
     assert fits(torch.zeros(2, LARGEST, 3))
     assert not fits(torch.zeros(2, LARGEST + 1, 3))

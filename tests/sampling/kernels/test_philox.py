@@ -84,7 +84,7 @@ def test_a_resize_of_noise_is_the_noise_of_a_resize():
     small = plus(x, keys(3), "normal", 0.5, size=(3, 5), dtype=torch.bfloat16)
     expected = torch.nn.functional.interpolate(full, size=(3, 5), mode="bilinear", align_corners=False)
     assert small.dtype == torch.bfloat16
-    torch.testing.assert_close(small.float(), expected, rtol=2.0**-8, atol=1e-5)
+    torch.testing.assert_close(small.float(), expected, rtol=2.0**-7, atol=1e-5)  # the interpreter cuts bits off
 
 
 @in_the_interpreter

@@ -92,6 +92,7 @@ def test_the_kernels_are_the_twin(shape, size, logs):
 
 
 @in_the_interpreter
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # NumPy's, of which the interpreter is made
 @pytest.mark.parametrize("logs", [False, True])
 @pytest.mark.parametrize("size", [(4, 6), (3, 5)])
 def test_the_kernels_flag_every_score_that_is_not_finite(size, logs):

@@ -22,8 +22,8 @@ from segcertify.models import (
     optimised,
     with_precision,
 )  # fmt: skip
+from segcertify.models.fast_copy import for_sampling
 from segcertify.models.networks.hrnet import Architecture
-from segcertify.models.optimised import for_sampling
 from segcertify.sampling.identity import identity, same_identity, without_execution
 
 TINY = Architecture(width=4, classes=4, blocks=1, modules=(1, 1, 1))

@@ -111,7 +111,7 @@ def test_a_gpus_clouds_do_not_influence_each_other():
 
 @pytest.mark.cuda
 def test_the_first_layer_on_a_gpu():
-    from segcertify.models.networks.grouping_triton import offset_features
+    from segcertify.models.networks.triton_grouping import offset_features
 
     for arguments in first_layers():
         there = [each.cuda() if isinstance(each, torch.Tensor) else each for each in arguments]
