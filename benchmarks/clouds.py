@@ -13,12 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.nn.functional import batch_norm, conv1d, conv2d, linear, log_softmax, one_hot
 
 import segcertify as sc
+from segcertify.bench.machine import machine, versions
 from segcertify.models.networks import grouping
 from segcertify.models.networks.pointnet2 import CENTRES, SCALES, PointNet2
 
@@ -264,7 +265,7 @@ def timed_alone(batch: int, draws: int) -> dict[str, float]:
         }
 
 
-def versions(before: Path, arguments: list[str], rounds: int) -> dict[str, Any]:
+def before_and_now(before: Path, arguments: list[str], rounds: int) -> dict[str, Any]:
     """An earlier version and this one in turns, each in a process of its own: the least of each one's times."""
     found: dict[str, list[dict[str, float]]] = {"before": [], "now": []}
     for _ in range(rounds):
@@ -276,20 +277,6 @@ def versions(before: Path, arguments: list[str], rounds: int) -> dict[str, Any]:
             print(name, printed.strip(), flush=True)
     least = {name: {key: min(each[key] for each in times) for key in times[0]} for name, times in found.items()}
     return {**least, "times as fast": {key: least["before"][key] / least["now"][key] for key in least["now"]}}
-
-
-def machine(device: str) -> dict[str, Any]:
-    """What it was measured on."""
-    found: dict[str, Any] = {
-        "python": platform.python_version(), "torch": torch.__version__, "segcertify": sc.__version__,
-        "processor": platform.processor() or platform.machine(), "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-    }  # fmt: skip
-    if device == "cuda":
-        import triton
-
-        found |= {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda, "triton": triton.__version__}
-    return found
 
 
 def write(numbers: dict[str, Any], file: Path | None) -> None:
@@ -314,10 +301,13 @@ def main() -> None:
     if given.alone:
         print(json.dumps(timed_alone(given.batch, given.draws)))
         return
-    numbers: dict[str, Any] = {"machine": machine(given.device)}
+    numbers: dict[str, Any] = {
+        "machine": machine(torch.device(given.device)), "versions": versions(), "date": date.today().isoformat(),
+        "settings": {"batch": given.batch, "draws": given.draws, "rounds": given.rounds},
+    }  # fmt: skip
     if given.before:
         same = ["--batch", str(given.batch), "--draws", str(given.draws), "--threads", str(given.threads)]
-        numbers["versions, seconds a cloud"] = versions(given.before, same, given.rounds)
+        numbers["before and now, seconds a cloud"] = before_and_now(given.before, same, given.rounds)
         numbers["load"] = os.getloadavg()
         write(numbers, given.json)
     numbers |= compared(given.device, given.batch, given.draws)

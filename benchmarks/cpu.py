@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -31,6 +32,7 @@ from PIL import Image
 from torch import nn
 
 import segcertify as sc
+from segcertify.bench.machine import machine, versions
 from segcertify.models import Ensemble, View, compile_seconds, new, optimised
 from segcertify.noise import base
 from segcertify.sampling import segmenter
@@ -235,7 +237,8 @@ def main() -> None:
         return
     parts = arguments.parts.split(",")
     numbers: dict[str, Any] = {
-        "threads": torch.get_num_threads(), "torch": torch.__version__, "version": sc.__version__,
+        "machine": machine(torch.device("cpu")), "versions": versions(), "date": date.today().isoformat(),
+        "settings": {"turns": arguments.turns, "images": arguments.images},
     }  # fmt: skip
     if arguments.json and arguments.json.exists():  # parts may be measured one after the other
         numbers = json.loads(arguments.json.read_text()) | numbers

@@ -15,6 +15,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from segcertify.bench.machine import machine, versions
 from segcertify.models import HRNet, MultiScale, optimised
 from segcertify.models.folding import folded
 from segcertify.models.networks.fused_hrnet import FusedHRNet, fast_width
@@ -327,8 +329,9 @@ def main() -> None:
         fold, count = folded(model, torch.rand(1, 3, 64, 64))
         model, fold = model.to(device), fold.to(device)
         numbers: dict[str, Any] = {
-            "device": torch.cuda.get_device_name() if device == "cuda" else "cpu", "torch": torch.__version__,
-            "benchmark": arguments.benchmark, "folded": count, "sums_differ_by": require_sums(device), "scales": [],
+            "machine": machine(torch.device(device)), "versions": versions(), "date": date.today().isoformat(),
+            "settings": {"benchmark": arguments.benchmark, "parts": arguments.parts}, "folded": count,
+            "sums_differ_by": require_sums(device), "scales": [],
         }  # fmt: skip
         try:
             numbers["equivalence"] = require_equivalence(device)

@@ -22,14 +22,7 @@ SIZE, CLOUD = (360, 480), (2048, 6)
 def bench(
     model: opt.Model[str] = "pets",
     input: opt.InputFile = None,
-    size: Annotated[
-        str | None,
-        typer.Option(
-            help="The size of an image, such as 1024x2048 (360x480 if not given); of a cloud, points and columns, "
-            "such as 2048x3.",
-            rich_help_panel=opt.INPUT,
-        ),
-    ] = None,
+    size: opt.Size = None,
     sigma: opt.Sigma[float] = 0.25,
     noise: opt.Noise[str] = "gaussian",
     n: opt.Draws[int] = 100,

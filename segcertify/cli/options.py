@@ -178,6 +178,14 @@ ShortSide = Annotated[
     ),
 ]
 FullSize = Annotated[bool, _option("--full-size", "Take images as they are, whatever the model's card states.", INPUT)]
+Size = Annotated[
+    str | None,
+    typer.Option(
+        "--size",
+        help="The size of images whose draws are timed, such as 360x480; of clouds, points and columns: 2048x3.",
+        rich_help_panel=INPUT,
+    ),
+]
 InputFile = Annotated[
     Path | None, _option("--input", "The input that was certified; in plan one whose draws are timed, with --model.")
 ]

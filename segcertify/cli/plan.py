@@ -56,14 +56,7 @@ def plan(
     b: ErrorBudget = None,
     model: opt.Model[str | None] = None,
     input: opt.InputFile = None,
-    size: Annotated[
-        str | None,
-        typer.Option(
-            help="With --model: the size of images whose draws are timed, such as 360x480; of clouds, points and "
-            "columns, such as 2048x3.",
-            rich_help_panel=opt.INPUT,
-        ),
-    ] = None,
+    size: opt.Size = None,
     batch_size: opt.BatchSize = None,
     device: opt.Device = None,
     trust_code: opt.TrustCode = False,

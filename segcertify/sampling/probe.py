@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
 from segcertify.errors import InputError, ModelError
 from segcertify.noise import Noise
@@ -24,7 +25,7 @@ from segcertify.sampling.batch_size import (
 )
 from segcertify.sampling.cross_talk import inputs_differ
 from segcertify.sampling.identity import answers
-from segcertify.sampling.segmenter import Segmenter, is_random, raw_output, to_labels, to_model_dtype
+from segcertify.sampling.segmenter import Resizing, Segmenter, is_random, raw_output, to_labels, to_model_dtype
 from segcertify.sampling.stages import stage
 from segcertify.sampling.streams import DrawStream
 
@@ -55,10 +56,17 @@ def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | 
     components = tuple(labels.shape[1:])
     if 0 in components:
         raise InputError(f"the model gave shape {tuple(output.shape)}: no components to certify")
-    _warn_of_cropping(tuple(output.shape), tuple(batch.shape[2:]))
+    if not _resizes(model):
+        _warn_of_cropping(tuple(output.shape), tuple(batch.shape[2:]))
     fitting = batch_size or fitting_batch_size(fixed, output)
     classes = output.shape[1] if output.is_floating_point() else None
     return Probe(components, fingerprint(output[0]), fitting, len(output), answers(output[0], labels[0]), classes)
+
+
+def _resizes(model: Segmenter) -> bool:
+    """Whether a model is, or wraps, one that says itself to which size it resizes images."""
+    modules = model.modules() if isinstance(model, nn.Module) else [model]
+    return any(isinstance(module, Resizing) for module in modules)
 
 
 def _warn_of_cropping(shape: tuple[int, ...], extent: tuple[int, ...]) -> None:

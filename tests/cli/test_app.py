@@ -42,6 +42,7 @@ def test_each_command_has_its_file():
     assert files - {
         "__init__",
         "certificates",
+        "image_pages",
         "inputs",
         "metric_audits",
         "metric_certificates",
@@ -50,6 +51,7 @@ def test_each_command_has_its_file():
         "radius_maps",
         "set_audits",
         "set_certificates",
+        "several",
         "timing",
     } == {name.split()[0] for name in COMMANDS}
 

@@ -40,7 +40,7 @@ def test_labels_that_the_model_does_not_have_are_refused_before_the_work(segcert
     models = ["--model", "pets", "--non-robust", "pets"]
     said = segcertify("attack", "photo.png", *models, "--label", "label.png", code=2).text
     assert "label.png, pixel (0, 0), holds the value 11, which is neither a class nor ignored (allowed: 0 .. 2" in said
-    assert "ignore the value (ignore=11) if it stands for no ground truth" in said
+    assert "ignore the value (ignore=11, in certify --ignore 11) if it stands for no ground truth" in said
     assert "With probability" not in said
 
 

@@ -358,9 +358,15 @@ def test_threads_change_no_bit(noise, monkeypatch):
     assert all(torch.equal(each, alone) for each in made)
 
 
-def test_an_error_in_a_thread_is_raised():
-    def fill(stream, entry):
+class Dry(DrawStream):
+    """A stream that has no numbers, for several threads."""
+
+    threads = 2
+
+    def normal_(self, out):
         raise InputError("no numbers left")
 
+
+def test_an_error_in_a_thread_is_raised():
     with pytest.raises(InputError, match="no numbers left"):
-        filled(torch.rand(3, 90, 100), [DrawStream(3, "x", "agree", index) for index in range(3)], fill)
+        filled(torch.rand(3, 90, 100), [Dry(3, "x", "agree", index) for index in range(3)], "normal")

@@ -64,6 +64,7 @@ def test_runs_of_other_batch_sizes_merge():
     assert same(parts[0].merge(parts[1]), sc.sample(stripes, image(), noise=NOISE, n=50, seed=0))
 
 
+@pytest.mark.filterwarnings("ignore:the image has values")
 def test_the_probe_depends_on_neither_the_input_nor_the_seed():
     seen = []
 
@@ -159,6 +160,7 @@ def test_random_models_are_probed_as_others():
             sc.Smooth(Seeded(lambda seeds: own.integers(2**32, size=len(seeds))), NOISE, batch_size=size).draws(image())
 
 
+@pytest.mark.filterwarnings("ignore:the image has values")
 @pytest.mark.parametrize("size", [2, 3, 16])
 def test_influences_that_only_the_input_shows_are_found_at_any_batch_size(size):
     """Labels that are the same all over the fixed input: the check of the first batch finds it, also of two entries."""
@@ -222,6 +224,11 @@ def test_logits_that_are_cropped_are_a_warning():
         sc.sample(cropping, x, noise=sc.Gaussian(0.1), n=4, n0=2, seed=0)
     for stride in (2, 4, 5):  # coarser by a stride is as ever: warnings are errors here
         sc.sample(lambda b, s=stride: cropping_free(b)[:, :, ::s, ::s], x, noise=sc.Gaussian(0.1), n=4, n0=2, seed=0)
+
+
+def test_a_model_that_resizes_images_itself_is_not_said_to_crop():
+    model = sc.models.MultiScale(cropping_free, [0.75])
+    sc.sample(model, torch.rand(3, 36, 48), noise=sc.Gaussian(0.1), n=4, n0=2, seed=0)  # a warning is an error
 
 
 def cropping_free(batch):
