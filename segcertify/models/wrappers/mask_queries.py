@@ -10,7 +10,7 @@ from segcertify.models.wrappers.wrapper import Wrapper
 
 
 class MaskQueries(Wrapper):
-    """The scores of each class, summed over the masks: semantic inference of the models' papers [Cheng2022, sec. 3].
+    """The scores of each class, summed over the masks: semantic inference of the models' papers [Cheng2021].
 
     Masks are upsampled to the input before they are added. ``task`` are the tokens that tell OneFormer its task.
     """
