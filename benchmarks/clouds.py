@@ -27,7 +27,6 @@ from torch import Tensor
 from torch.nn.functional import batch_norm, conv1d, conv2d, linear, log_softmax, one_hot
 
 import segcertify as sc
-from segcertify.bench.machine import machine, versions
 from segcertify.models.networks import grouping
 from segcertify.models.networks.pointnet2 import CENTRES, SCALES, PointNet2
 
@@ -301,6 +300,8 @@ def main() -> None:
     if given.alone:
         print(json.dumps(timed_alone(given.batch, given.draws)))
         return
+    from segcertify.bench.machine import machine, versions  # not of the version before
+
     numbers: dict[str, Any] = {
         "machine": machine(torch.device(given.device)), "versions": versions(), "date": date.today().isoformat(),
         "settings": {"batch": given.batch, "draws": given.draws, "rounds": given.rounds},
