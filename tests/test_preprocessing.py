@@ -228,3 +228,8 @@ def test_values_that_no_words_can_say_are_refused(values):
     """Files of votes, certificates and runs may hold anything here."""
     with pytest.raises(InputError, match="preprocessing cannot be"):
         require_preprocessing(values)
+
+
+def test_images_of_one_size_whose_own_sizes_are_not_known():
+    assert f"images are resized to 75 x 100 pixels ({BOX}) and divided" in in_words(of_image(None, (75, 100), BOX))
+    assert file_radius(0.1, "l2", of_image(None, (75, 100), BOX)) is None

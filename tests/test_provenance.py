@@ -11,7 +11,7 @@ import segcertify as sc
 from segcertify.data.reading import read_input
 from segcertify.errors import LARGEST_SEED
 from segcertify.numerals import radius_text
-from segcertify.preprocessing import file_radius
+from segcertify.preprocessing import file_radius, of_cloud, of_image
 from segcertify.provenance import Issued, Provenance
 from segcertify.resampling import resampled
 
@@ -112,3 +112,40 @@ def test_votes_have_the_same_fields():
     assert sc.certify_votes(votes, tau=0.6, alpha=0.5).provenance == votes.provenance
     with pytest.raises(sc.InputError, match="seed_given"):
         replace(votes, seed_given="yes")
+
+
+@pytest.mark.parametrize(
+    ("shape", "preprocessing", "noise", "known"),
+    [
+        ((4, 3), of_cloud((0, 0, 0), 2.0, spread=2.0), sc.Gaussian(0.1), True),
+        (
+            (4, 6),
+            of_cloud((0, 0, 0), 2.0, spread=2.0),
+            sc.Gaussian(0.1),
+            False,
+        ),  # the file's normals would be perturbed too
+        ((4, 6), of_cloud((0, 0, 0), 2.0, spread=2.0), sc.Gaussian(0.1, channels=(0, 1, 2), axis=1), True),
+        ((4, 6), of_cloud((0, 0, 0), 2.0, spread=2.0), sc.Gaussian(0.1, channels=(0, 1, 2), axis=-1), True),
+        (
+            (4, 6),
+            of_cloud((0, 0, 0), 2.0, spread=2.0),
+            sc.Gaussian(0.1, channels=(0, 1, 2), axis=0),
+            False,
+        ),  # of points
+        ((4, 6), of_cloud((0, 0, 0), 2.0, spread=2.0), sc.Gaussian(0.1, channels=(0, 1), axis=1), False),
+        ((3, 4, 6), of_image((4, 6)), sc.Gaussian(0.1), True),
+        ((3, 4, 6), of_image((4, 6)), sc.Gaussian(0.1, channels=(0,)), True),
+        ((3, 4, 6), of_image((4, 6)), sc.Gaussian(0.1, channels=(0,), axis=-3), True),
+        ((3, 4, 6), of_image((4, 6)), sc.Gaussian(0.1, channels=(0,), axis=1), False),  # of rows
+        ((3, 4, 6), of_image((4, 6)), sc.Gaussian(0.1, channels=(0,), axis=-1), False),
+        ((3, 4, 7), of_image((4, 6)), sc.Gaussian(0.1), False),  # of another image
+    ],
+)
+def test_a_radius_reaches_the_file_only_where_the_noise_went_on_what_the_file_holds(
+    shape, preprocessing, noise, known
+):  # fmt: skip
+    votes = sc.Votes(
+        np.zeros(4, int), np.full(4, 100), n=100, n0=5, noise=noise, input_shape=shape, preprocessing=preprocessing
+    )
+    found = sc.certify_votes(votes, tau=0.75, alpha=0.01)
+    assert (found.input_radius is not None) == known

@@ -144,12 +144,13 @@ def test_merge():
         ({"input_shape": (3, 4, 1)}, "different input_shape"),
         ({"candidate": np.array([[0, 3], [18, 3]])}, "different candidates"),
         ({"mask": None}, "different masks"),
+        ({"classes": 21}, "votes of 19 and of 21 classes do not merge"),
         ({"draws": ((0, 100),)}, "share draws"),
     ],
 )
 def test_unlike_votes_do_not_merge(changes, message):
     with pytest.raises(InputError, match=message):
-        votes().merge(votes(**({"draws": ((100, 200),)} | changes)))
+        votes(classes=19).merge(votes(**({"draws": ((100, 200),)} | changes)))
 
 
 WEIGHTS = {"weights": "ab", "classes": ["Conv2d"], "settings": {}}

@@ -64,7 +64,7 @@ def test_files(tmp_path):
     with pytest.raises(sc.InputError, match="does not agree with its integrity digest"):
         sc.MetricCertificate.load(tmp_path / "changed.safetensors")
     header, arrays = archive.read(tmp_path / "metric.safetensors", kind="metric-certificate", version=1)
-    for wrong in ({"share": 2}, {"radius": -1}, {"metric_name": "x"}, {"noise": {"type": "Cauchy"}}):
+    for wrong in ({"share": 2}, {"two_sided": 1}, {"radius": -1}, {"metric_name": "x"}, {"noise": {"type": "Cauchy"}}):
         archive.write(tmp_path / "w", kind="metric-certificate", version=1, header=header | wrong, arrays=arrays)
         with pytest.raises(sc.InputError, match="not a complete metric certificate"):
             sc.MetricCertificate.load(tmp_path / "w")
@@ -85,3 +85,9 @@ def test_values_are_read_only_and_finite():
         certificate(noise=type("Own", (sc.Gaussian,), {})(0.25))
     assert replace(found, radius=0.05).bound > found.bound  # nothing of the old one stays
     assert "accuracy: at least 0.8" in repr(found)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 1.5, np.nan])
+def test_alpha_is_a_probability(alpha):
+    with pytest.raises(sc.InputError, match="alpha must"):
+        certificate(alpha=alpha)

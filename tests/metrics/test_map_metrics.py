@@ -72,3 +72,9 @@ def test_names():
 def test_bad_input(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_the_mean_iou_where_no_pixel_gets_the_last_classes():
+    target = np.array([0, 0, 1, 2])
+    assert metrics.miou(target)(np.array([0, 0, 0, 0])) == pytest.approx((2 / 4 + 0 + 0) / 3)
+    assert metrics.miou(np.array([3, 3]))(np.array([3, 0])) == pytest.approx(1 / 2)

@@ -29,6 +29,9 @@ def test_scores_by_hand():
     assert counts.possible.tolist() == [1, 2, 1]
     iou = [1 / 3, 0, 0]
     assert worst_case_set_iou(counts).tolist() == pytest.approx(iou)
+    more = set_counts(found, target, valid, classes=4)
+    assert np.isnan(worst_case_set_iou(more)).tolist() == [False] * 3 + [True]  # no pixel is of the fourth
+    assert set_scores(more).worst_case_miou == pytest.approx(1 / 9)
     scores = set_scores(counts)
     gains = [1, 1 - math.log(3) / math.log(4), 0, 1 - math.log(2) / math.log(4), 0]
     assert scores.information_gain == pytest.approx(sum(gains) / 5)
@@ -79,6 +82,8 @@ def test_bad_input_and_nothing_valid():
         set_counts(found, np.array([0]), np.array([True]), classes=1)
     with pytest.raises(sc.InputError, match=r"target must lie in 0 \.\. 1"):
         set_counts(found, np.array([5]), np.array([True]), classes=2)
+    with pytest.raises(sc.InputError, match="shape"):
+        set_counts(found, np.array([0, 1]), np.array([True]), classes=2)
     scores = set_scores(set_counts(found, np.array([0]), np.array([False]), classes=2))
     assert math.isnan(scores.worst_case_miou)
 

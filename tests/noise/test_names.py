@@ -9,6 +9,7 @@ from segcertify.noise import (
     NoiseName,
     common_name,
     described,
+    from_plain,
     identified,
     is_proven,
     name_of,
@@ -100,3 +101,9 @@ def test_a_noise_of_another_class_has_no_name():
 
     with pytest.raises(InputError, match="noise must be one of the classes Gaussian, Laplace"):
         name_of(Other(0.25))
+
+
+@pytest.mark.parametrize("values", [None, "gaussian", ["Gaussian", 0.25], 0.25])
+def test_what_is_no_stored_noise_is_refused(values):
+    with pytest.raises(InputError, match="a noise must be its class and parameters by name, but got"):
+        from_plain(values)

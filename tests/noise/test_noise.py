@@ -1,6 +1,7 @@
 """Every noise: its radius, its law, its draws."""
 
 import math
+import threading
 from dataclasses import FrozenInstanceError, dataclass, fields
 
 import mpmath
@@ -370,3 +371,15 @@ class Dry(DrawStream):
 def test_an_error_in_a_thread_is_raised():
     with pytest.raises(InputError, match="no numbers left"):
         filled(torch.rand(3, 90, 100), [Dry(3, "x", "agree", index) for index in range(3)], "normal")
+
+
+def test_streams_that_say_nothing_of_threads_are_filled_one_after_the_other():
+    threads = []
+
+    class Plain:
+        def normal_(self, out):
+            threads.append(threading.get_ident())
+            return out.zero_()
+
+    filled(torch.rand(3, 90, 100), [Plain(), Plain(), Plain()], "normal")
+    assert threads == [threading.get_ident()] * 3

@@ -152,3 +152,19 @@ def test_too_few_draws_and_unproven_noises_are_refused_before_the_model_is_calle
     ]:
         with pytest.raises(sc.InputError, match=message):
             sc.certify_metric(unused, X, sc.metrics.miou(TARGET), **SETTINGS | change)
+
+
+def test_metrics_of_draws_that_votes_counted_ask_the_model_no_more():
+    calls = []
+
+    def counted(batch):
+        calls.append(len(batch))
+        return bright(batch)
+
+    metric = sc.metrics.overall_accuracy(TARGET)
+    recorder, smooth = sampled.MetricRecorder([metric], 60), sc.Smooth(counted, sigma=0.25, seed=3)
+    smooth.votes(X, n=60, n0=5, input_id="a", watch=recorder)
+    draws, before = smooth.draws(X, "a"), len(calls)
+    values = recorder.values(draws)
+    assert len(calls) == before
+    np.testing.assert_array_equal(values[0], sc.certify_metric(bright, X, metric, input_id="a", **SETTINGS).values)

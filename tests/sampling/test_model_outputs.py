@@ -99,6 +99,7 @@ def test_every_entry_point_takes_it(pack):
         (lambda s: "text", "scores are str, not a tensor"),
         (lambda s: np.array(["a"]), "scores are ndarray"),
         (lambda s: {}, "scores are dict"),
+        (lambda s: ("text", 3), "scores are str"),
         (lambda s: torch.Tensor, "scores are _TensorMeta"),
     ],
 )

@@ -63,3 +63,14 @@ def test_a_batch_is_never_upsampled_as_a_whole():
     """12 classes of 8 images of 512 x 768: 151 MB at full size, 19 MB of one, and 25 MB of labels."""
     run = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
     assert int(run.stdout) * 1024 < 100e6
+
+
+def test_what_logits_of_images_are():
+    batch = torch.zeros(2, 3, 8, 12)
+    assert segmenter.coarse_logits(torch.zeros(2, 5, 8, 12), batch)
+    assert segmenter.coarse_logits(torch.zeros(2, 5, 4, 6), batch)
+    assert not segmenter.coarse_logits(torch.zeros(2, 5, 7), batch)
+    assert not segmenter.coarse_logits(torch.zeros(2, 5, 12), batch)
+    assert not segmenter.coarse_logits(torch.zeros(2, 8, 12, dtype=torch.int64), batch)
+    with pytest.raises(InputError, match="have one class, so every label would be 0"):
+        segmenter.coarse_logits(torch.zeros(2, 1, 8, 12), batch)

@@ -453,3 +453,33 @@ def test_every_form_has_the_same_defaults(call):
 def test_progress_counts_all_draws(capfd):
     sc.sample(stripes, image(), noise=NOISE, n=20, n0=4, progress=True, seed=0)
     assert "24/24" in capfd.readouterr().err
+
+
+def test_counts_of_a_model_that_gives_one_label_are_of_one_class():
+    smooth = sc.Smooth(lambda batch: torch.zeros(batch[:, 0].shape, dtype=torch.int64), NOISE, seed=0)
+    found = smooth.counts(image(), n=7)
+    assert found.shape == (1, *image().shape[1:])
+    assert (found == 7).all()
+
+
+@pytest.mark.parametrize("after", [6, 9, 15, 22])
+def test_the_progress_of_a_resumed_run_begins_with_the_draws_that_are_kept(tmp_path, after):
+    settings = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "seed": 0, "checkpoint": tmp_path / "resume"}
+    calls, steps = itertools.count(1), []
+
+    def mortal(batch):
+        if next(calls) > after:
+            raise KilledError
+        return stripes(batch)
+
+    with pytest.raises(KilledError):
+        sc.sample(mortal, image(), **settings, checkpoint_every=0)
+    sc.sample(stripes, image(), **settings, progress=steps.append)
+    assert sum(steps) == 80
+    if after > 7:
+        assert steps[0] > 0
+
+
+def test_a_device_without_numbers_is_refused():
+    with pytest.raises(sc.InputError, match="device='meta' cannot be used here"):
+        sc.sample(stripes, image(), noise=NOISE, n=20, n0=4, seed=0, device="meta")

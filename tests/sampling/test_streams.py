@@ -6,6 +6,7 @@ import json
 import pytest
 import torch
 
+from segcertify.sampling import streams
 from segcertify.sampling.streams import DrawStream
 
 ADDRESS = (7, "scene", "agree", 3)
@@ -73,3 +74,14 @@ def test_tensors_of_any_layout_get_the_same_numbers(fill):
     assert not turned.is_contiguous()
     assert torch.equal(plain, turned)
     assert plain.unique().numel() == 24
+
+
+def test_a_stream_counts_its_calls_on_cuda(monkeypatch):
+    """Each call has numbers of its own: the counter goes up by one."""
+    calls = []
+    monkeypatch.setattr(streams, "like_cuda", lambda tensor: True)
+    monkeypatch.setattr(streams.philox, "plus", lambda *args, call, **others: calls.append(call))
+    drawn, x = [DrawStream(7, "scene", "agree", index) for index in range(3)], torch.zeros(4)
+    for _ in range(3):
+        DrawStream.plus(drawn, x, "normal", 0.25, 0.0)
+    assert calls == [0, 1, 2]

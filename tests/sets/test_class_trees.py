@@ -64,3 +64,8 @@ def test_sets_in_words():
     words = sets_in_words({pair: 5, tuple(sorted((sky, road))): 15}, 100, names)
     assert words == "sky or road 15.0%, flat 5.0%"
     assert sets_in_words({pair: 5, (0, 1): 1}, 100, names, most=1) == "flat 5.0%"
+
+
+def test_a_tree_fits_where_its_groups_are_all_of_the_classes():
+    assert tree_of(("cat", "dog")) == TREES["pets"]
+    assert tree_of(("cat",)) == {}

@@ -1,6 +1,6 @@
 """Nested groups: by hand, and what is refused."""
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -127,3 +127,16 @@ def test_refusals_of_the_gap():
     for wrong in ((0.0, 0.25), (2.0, 0.0), (0.1, -0.1)):
         with pytest.raises(sc.InputError, match="must not rise with the level"):
             certify_by_gap(piloted(), LEVELS, tau=0.75, alpha=0.01, thresholds=wrong)
+
+
+def test_a_pilot_of_one_draw_chooses_its_group():
+    pilot = np.array([[0, 1], [0, 0], [1, 0], [0, 0]])
+    counts = np.array([[0, 100], [0, 0], [100, 0], [0, 0]])
+    found = certify_by_gap(
+        sc.Votes(np.array([2, 0]), np.array([100, 100]), 100, 1, NOISE, counts=counts, classes=4, pilot_counts=pilot),
+        LEVELS[:2], tau=0.75, alpha=0.01,
+    )  # fmt: skip
+    assert found.sets.argmax(0).tolist() == [2, 0]
+    assert found.labels.tolist() == [2, 0]
+    with pytest.raises(FrozenInstanceError):
+        found.radius = 1.0

@@ -6,6 +6,7 @@ from segmenters import NOISE
 
 import segcertify as sc
 from segcertify.sets.exclusion import not_excluded
+from segcertify.stats.planning import best_p_value
 
 pytestmark = pytest.mark.filterwarnings("ignore:n=.* can certify nothing")
 
@@ -69,3 +70,14 @@ def test_words_and_refusals():
             sc.plan_sets(10, 0.75, **{"alpha": 0.01} | wrong)
     with pytest.raises(sc.InputError, match="lower tau"):
         sc.plan_sets(10, 1 - 1e-9, alpha=0.01)
+
+
+def test_the_least_draws_exclude_what_none_of_them_gave():
+    found = sc.plan_sets(40, 0.75, alpha=0.01, n0=10)
+    assert sc.plan_sets(40, 0.75, alpha=0.01, n0=10, n=found.n_min).excludes_up_to == 0
+    assert sc.plan_sets(40, 0.75, alpha=0.01, n0=10, n=found.n_min - 1).excludes_up_to is None
+
+
+def test_a_p_value_equal_to_its_level_excludes():
+    """One component has four true nulls at most at tau = 0.75; divisions by 2 and 4 are exact."""
+    assert sc.plan_sets(1, 0.75, alpha=8 * best_p_value(20, 0.75), n0=0).n_min == 20

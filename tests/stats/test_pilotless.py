@@ -80,3 +80,9 @@ def test_plans_without_a_pilot():
         plan(1000, 0.5, alpha=0.001, n0=0)  # there Holm's reserve is half of the p-value or more
     assert plan(1000, 0.75, alpha=0.001, n0=0, n=110, p=0.99).expected > 0.9
     assert plan(2_000_000, 0.55, alpha=0.001, n0=0, n=110).tolerates is None
+
+
+def test_the_reserve_where_only_full_agreement_passes():
+    """At n = 20, tau = 0.75, alpha = 0.01: P(Bin >= 19) = 0.024, P(Bin = 20) = 0.0032."""
+    assert reserve(100, 20, 0.75, 0.01) == pytest.approx(100 * 0.25**20, rel=1e-9)
+    assert reserve(100, 20, 0.75, 0.003) == 0.0  # nothing passes: no label can be wrong
