@@ -16,6 +16,7 @@ from segcertify.provenance import Issued, Provenance
 from segcertify.resampling import resampled
 
 RADIUS = 0.03
+CLOUD = of_cloud((0, 0, 0), 2.0, spread=2.0)
 
 
 def bright(batch):
@@ -117,22 +118,12 @@ def test_votes_have_the_same_fields():
 @pytest.mark.parametrize(
     ("shape", "preprocessing", "noise", "known"),
     [
-        ((4, 3), of_cloud((0, 0, 0), 2.0, spread=2.0), sc.Gaussian(0.1), True),
-        (
-            (4, 6),
-            of_cloud((0, 0, 0), 2.0, spread=2.0),
-            sc.Gaussian(0.1),
-            False,
-        ),  # the file's normals would be perturbed too
-        ((4, 6), of_cloud((0, 0, 0), 2.0, spread=2.0), sc.Gaussian(0.1, channels=(0, 1, 2), axis=1), True),
-        ((4, 6), of_cloud((0, 0, 0), 2.0, spread=2.0), sc.Gaussian(0.1, channels=(0, 1, 2), axis=-1), True),
-        (
-            (4, 6),
-            of_cloud((0, 0, 0), 2.0, spread=2.0),
-            sc.Gaussian(0.1, channels=(0, 1, 2), axis=0),
-            False,
-        ),  # of points
-        ((4, 6), of_cloud((0, 0, 0), 2.0, spread=2.0), sc.Gaussian(0.1, channels=(0, 1), axis=1), False),
+        ((4, 3), CLOUD, sc.Gaussian(0.1), True),
+        ((4, 6), CLOUD, sc.Gaussian(0.1), False),  # the file's normals would be perturbed too
+        ((4, 6), CLOUD, sc.Gaussian(0.1, channels=(0, 1, 2), axis=1), True),
+        ((4, 6), CLOUD, sc.Gaussian(0.1, channels=(0, 1, 2), axis=-1), True),
+        ((4, 6), CLOUD, sc.Gaussian(0.1, channels=(0, 1, 2), axis=0), False),  # of points
+        ((4, 6), CLOUD, sc.Gaussian(0.1, channels=(0, 1), axis=1), False),
         ((3, 4, 6), of_image((4, 6)), sc.Gaussian(0.1), True),
         ((3, 4, 6), of_image((4, 6)), sc.Gaussian(0.1, channels=(0,)), True),
         ((3, 4, 6), of_image((4, 6)), sc.Gaussian(0.1, channels=(0,), axis=-3), True),

@@ -226,6 +226,32 @@ def test_random_models_get_a_seed_per_draw():
     assert ((votes.agree > 3) & (votes.agree < 42)).all()  # Bin(60, 1/3): beyond with probability below 1e-6 each
 
 
+@pytest.mark.parametrize("random", [False, True])
+def test_a_model_that_is_asked_at_the_size_it_reads_gets_a_seed_per_draw_if_it_is_random(monkeypatch, random):
+    """On CUDA noise goes on at that size, and the model gives scores: here the noise is of the whole image."""
+    given = []
+
+    class Shrinking(Conv):
+        def resized_to(self, size):
+            return 6, 8
+
+        def log_scores(self, image, seeds=None):
+            given.append(seeds)
+            return self.layer(image)[:, :, ::2, ::2]
+
+        def forward(self, image, seeds=None):
+            return self.layer(image)
+
+    model = Shrinking().eval()
+    model.random = random
+    draws = sc.Smooth(model, NOISE, seed=5).draws(image(), "x")
+    monkeypatch.setattr(type(draws), "_read_size", (6, 8))
+    drawn = draws._outputs("agree", range(3))
+    streams = [DrawStream(5, "x", "agree", index) for index in range(3)]
+    assert given == [[stream.model_seed for stream in streams] if random else None]
+    assert drawn.labels.shape == (3, 12, 16)
+
+
 def test_mask_chooses_what_is_tested():
     mask = np.zeros((3, 12, 16), bool)
     mask[0] = True
