@@ -29,7 +29,7 @@ SIGMA, SIZE = 0.25, (1024, 2048)
 
 
 def segmenter(name: str, scale: float, precision: str, device: torch.device) -> Segmenter:
-    """An HRNetV2 with random weights at a scale, as `segcertify.models.load` would give it: sampled by a faster copy."""
+    """An HRNetV2 with random weights at a scale, sampled by a faster copy as loaded models are."""
     import torch
 
     from segcertify.models import HRNet, MultiScale, adapt, with_precision

@@ -15,6 +15,7 @@ from segcertify.arrays import Array, BoolArray, Histogram, IntArray
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import Noise, require_noise, to_plain
 from segcertify.provenance import Provenance, from_header
+from segcertify.stats.correction import histogram
 from segcertify.storage import archive, limits, sparse
 from segcertify.storage.same_run import difference
 
@@ -359,21 +360,6 @@ def model_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
     if not found and ours and theirs and not same_answers(ours, theirs):
         found = [f"the mean sizes of its logits are {ours}, now they are {theirs}"]
     return "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
-
-
-def histogram(agree: IntArray, n: int) -> Histogram:
-    """How often each count k = 0 .. n occurs. Up to n = 255 counts are taken in pairs, which halves the time.
-
-    >>> histogram(np.array([3, 0, 3]), 4)
-    array([1, 0, 0, 2, 0])
-    """
-    if n > np.iinfo(np.uint8).max:
-        return np.bincount(agree.ravel(), minlength=n + 1)
-    few = agree.astype(np.uint8).ravel()
-    pairs = np.bincount(few[: few.size // 2 * 2].view(np.uint16), minlength=2**16).reshape(2**8, 2**8)
-    counts = pairs.sum(0) + pairs.sum(1)
-    counts[few[few.size // 2 * 2 :]] += 1  # the last of an odd number
-    return np.asarray(counts[: n + 1])
 
 
 def _integers(name: str, array: IntArray) -> IntArray:

@@ -19,8 +19,10 @@ from torch import Tensor, nn
 
 from segcertify.errors import InputError
 from segcertify.models.folding import folded
+from segcertify.models.networks.captured import capture
 from segcertify.models.networks.fused_hrnet import FusedHRNet
 from segcertify.models.networks.hrnet import HRNet
+from segcertify.models.networks.lite import Lite
 from segcertify.models.wrappers.precision import PRECISIONS, Autocast, with_precision
 from segcertify.sampling.identity import Execution, identity, weights_digest
 
@@ -40,8 +42,9 @@ def optimised(
 
     Its batch norms become part of its convolutions (`segcertify.models.folding`, which proves each on ``example``, a
     batch of the network's inputs, by default an image of 64 x 64), and its weights lie with their channels last. On
-    CUDA an HRNet also gets fewer passes over memory (`segcertify.models.networks.fused_hrnet`). All this is the same
-    function up to rounding: at least 99.9 % of the certified labels are the same. ``precision`` "bf16" or "fp16" is
+    CUDA an HRNet also gets fewer passes over memory (`segcertify.models.networks.fused_hrnet`), and small batches are
+    replayed (`segcertify.models.networks.captured`). All this is the same function up to rounding: at least 99.9 % of
+    the certified labels are the same. ``precision`` "bf16" or "fp16" is
     another function, as `segcertify.models.with_precision` says.
 
     ``compile`` compiles the networks with `torch.compile` for each shape of input, which takes a minute or more at the
@@ -79,6 +82,11 @@ def optimised(
     fast.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if device.type == "cpu":
         fast.register_forward_hook(_contiguous)
+    if device.type == "cuda" and not compile:
+        found = [each for each in fast.modules() if isinstance(each, FusedHRNet | Lite)]
+        for each in found:
+            capture(each)
+        how |= {"captured": len(found)} if found else {}
     if compile:
         how["compiled"] = f"torch {torch.__version__}"
         for network in _networks(fast):

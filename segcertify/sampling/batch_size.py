@@ -1,6 +1,8 @@
 """Batch sizes: as large as a device's memory allows, and smaller when it runs out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import torch
@@ -13,6 +15,23 @@ ACTIVATIONS, HOST_BUDGET = 256, 2**28
 
 Larger batches are no faster there: their activations leave the cache.
 """
+
+_measured: ContextVar[bool] = ContextVar("measured", default=False)
+
+
+@contextmanager
+def measured_takes() -> Iterator[None]:
+    """Within, what a model takes of a device's memory is measured: it must not work in memory that it set aside."""
+    token = _measured.set(True)
+    try:
+        yield
+    finally:
+        _measured.reset(token)
+
+
+def takes_are_measured() -> bool:
+    """Whether what a model takes of a device's memory is being measured."""
+    return _measured.get()
 
 
 def halve_until_it_fits(work: Callable[[int], Result], size: int) -> tuple[int, Result]:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from segcertify.errors import InputError
+from segcertify.sampling.segmenter import modules_of
 from segcertify.storage.same_run import difference
 
 NO_WEIGHTS = ("", hashlib.sha256().hexdigest()[:16])
@@ -120,7 +121,8 @@ def weights_state(model: object) -> tuple[tuple[int, int], ...]:
     """Where a network's parameters and buffers are in memory, and how often each was changed: quick to compare."""
     if not isinstance(model, nn.Module):
         return ()
-    tensors = (*model.parameters(), *model.buffers())
+    held = (each for module in modules_of(model) for each in (module._parameters, module._buffers))
+    tensors = (tensor for each in held for tensor in each.values() if tensor is not None)
     return tuple((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors)
 
 

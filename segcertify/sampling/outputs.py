@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 
 from segcertify.errors import InputError
-from segcertify.sampling.cross_talk import Answers
+from segcertify.sampling.cross_talk import Answers, chosen
 from segcertify.sampling.kernels import scores
 from segcertify.sampling.kernels.fused import fused
 from segcertify.sampling.segmenter import NOT_FINITE, coarse_logits, to_labels
@@ -72,8 +72,8 @@ class Outputs:
         """The answers to some entries, in memory of their own."""
         if self.scores is None:
             return self.answers().at(entries)
-        chosen = torch.tensor(list(entries), device=self.batch.device)
-        return Outputs(self.batch[chosen], self.output[chosen], self.bad, self.logs_at).answers()
+        batch, output = (chosen(each, entries) for each in (self.batch, self.output))
+        return Outputs(batch, output, self.bad, self.logs_at).answers()
 
     def add_agreement(self, candidate: torch.Tensor, agree: torch.Tensor) -> None:
         """Add to ``agree`` how many entries give each component the candidate's label."""

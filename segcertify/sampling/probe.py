@@ -20,6 +20,7 @@ from segcertify.sampling.batch_size import (
     fitting_batch_size,
     forget_peak,
     halve_until_it_fits,
+    measured_takes,
     out_of_memory,
     probe_size,
 )
@@ -52,7 +53,8 @@ def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | 
     Raises `InputError` if the model cannot be certified.
     """
     fixed = DrawStream(0, "probe", "probe", 0).uniform_(torch.empty(like.shape, dtype=like.dtype)).to(like.device)
-    output, batch = _outputs(model, noise, fixed, size=min(2, batch_size or probe_size(fixed)))
+    with measured_takes():
+        output, batch = _outputs(model, noise, fixed, size=min(2, batch_size or probe_size(fixed)))
     labels = to_labels(output, batch)
     components = tuple(labels.shape[1:])
     if 0 in components:

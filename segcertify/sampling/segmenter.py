@@ -80,17 +80,32 @@ def require_ready(model: Segmenter, device: torch.device) -> None:
         raise InputError(f"model must be callable on a batch, but got {type(model).__name__}")
     if not isinstance(model, nn.Module):
         return
-    training = [name or type(model).__name__ for name, module in model.named_modules() if module.training]
-    if training:
+    modules = modules_of(model)
+    if any(module.training for module in modules):
+        training = [name or type(model).__name__ for name, module in model.named_modules() if module.training]
         raise InputError(
             f"the model is in training mode ({training[0]}{' and others' if training[1:] else ''}): dropout and batch "
             "statistics would void the certificate. Call model.eval() first."
         )
-    for name, parameter in model.named_parameters():
-        if parameter.device.type != device.type or (device.index is not None and parameter.device != device):
-            raise InputError(
-                f"parameter {name} is on {parameter.device}, but sampling is on {device}: use model.to({str(device)!r})"
-            )
+    places = {each.device for module in modules for each in module._parameters.values() if each is not None}
+    wrong = {place for place in places if place.type != device.type or device.index not in (None, place.index)}
+    if not wrong:
+        return
+    name, parameter = next((name, each) for name, each in model.named_parameters() if each.device in wrong)
+    raise InputError(
+        f"parameter {name} is on {parameter.device}, but sampling is on {device}: use model.to({str(device)!r})"
+    )
+
+
+def modules_of(model: nn.Module) -> list[nn.Module]:
+    """All modules of a model, each once, as ``model.modules()`` gives them, but several times as fast."""
+    found, left = dict[int, nn.Module](), [model]
+    while left:
+        module = left.pop()
+        if id(module) not in found:
+            found[id(module)] = module
+            left += [child for child in reversed([*module._modules.values()]) if child is not None]
+    return list(found.values())
 
 
 def to_model_dtype(model: Segmenter, batch: torch.Tensor) -> torch.Tensor:

@@ -14,11 +14,26 @@ from typing import Literal
 
 import numpy as np
 
-from segcertify.arrays import BoolArray, FloatArray, Histogram
+from segcertify.arrays import BoolArray, FloatArray, Histogram, IntArray
 from segcertify.errors import InputError, require_integer, unknown
 
 Correction = Callable[[Histogram, FloatArray, float], int]
 Guarantee = Literal["fwer", "k-fwer", "fdr", "custom"]
+
+
+def histogram(agree: IntArray, n: int) -> Histogram:
+    """How often each count k = 0 .. n occurs. Up to n = 255 counts are taken in pairs, which halves the time.
+
+    >>> histogram(np.array([3, 0, 3]), 4)
+    array([1, 0, 0, 2, 0])
+    """
+    if n > np.iinfo(np.uint8).max:
+        return np.bincount(agree.ravel(), minlength=n + 1)
+    few = agree.astype(np.uint8).ravel()
+    pairs = np.bincount(few[: few.size // 2 * 2].view(np.uint16), minlength=2**16).reshape(2**8, 2**8)
+    counts = pairs.sum(0) + pairs.sum(1)
+    counts[few[few.size // 2 * 2 :]] += 1  # the last of an odd number
+    return np.asarray(counts[: n + 1])
 
 
 def bonferroni(counts: Histogram, p: FloatArray, alpha: float) -> int:

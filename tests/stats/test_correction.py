@@ -8,7 +8,7 @@ from statsmodels.stats.multitest import multipletests
 
 from segcertify import InputError
 from segcertify.stats.binomial import p_values
-from segcertify.stats.correction import NAMES, k_fwer, procedure, procedures
+from segcertify.stats.correction import NAMES, histogram, k_fwer, procedure, procedures
 
 families = st.tuples(
     st.integers(1, 60),  # n
@@ -157,3 +157,10 @@ def test_a_tied_block_meets_the_level_of_its_first_or_last_rank(name, level):
     counts = np.array([0, 10])
     assert threshold(counts, np.array([1.0, level * 0.99]), 0.1) == 1
     assert threshold(counts, np.array([1.0, level * 1.01]), 0.1) == 2
+
+
+@pytest.mark.parametrize("n", [1, 100, 254, 255, 256, 10_000])
+@pytest.mark.parametrize("size", [0, 1, 2, 1001])
+def test_the_histogram_counts_each_agreement(n, size):
+    agree = np.random.default_rng(n + size).integers(0, n + 1, size, dtype=np.int32)
+    assert np.array_equal(histogram(agree, n), [(agree == k).sum() for k in range(n + 1)])
