@@ -6,7 +6,8 @@ import torch
 from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
-from segcertify.sampling.probe import fingerprint, probe
+from segcertify.sampling.cross_talk import ROUNDING
+from segcertify.sampling.probe import _outputs, fingerprint, probe
 from segcertify.sampling.streams import DrawStream
 
 
@@ -118,6 +119,26 @@ def refused_by_the_probe(model):
 def test_an_answer_that_depends_on_the_place_is_refused(answer):
     """Whatever its neighbours: only the draw that the probe has moved shows it."""
     refused_by_the_probe(lambda batch: answer(batch + torch.arange(len(batch)).view(-1, 1, 1, 1)))
+
+
+def test_on_a_gpu_a_place_may_move_logits_by_a_bit_of_bfloat16(monkeypatch):
+    """A change beyond the 1 % of what noise changes: a share of the class's range, at entries other than the first."""
+    monkeypatch.setattr("segcertify.sampling.probe.like_cuda", lambda tensor: True)
+    ramp = torch.linspace(-1, 1, 16).expand(12, 16)
+
+    def model(share):
+        def answer(batch):  # its noise changes little, its range is 2
+            logits = torch.stack([ramp, -ramp]) + 1e-3 * batch[:, :2]
+            return logits + 2 * share * (torch.arange(len(batch)) > 0).view(-1, 1, 1, 1)
+
+        return answer
+
+    _outputs(model(0.9 * ROUNDING), NOISE, image(), 2)
+    with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+        _outputs(model(1.1 * ROUNDING), NOISE, image(), 2)
+    monkeypatch.setattr("segcertify.sampling.probe.like_cuda", lambda tensor: False)
+    with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+        _outputs(model(0.9 * ROUNDING), NOISE, image(), 2)
 
 
 @pytest.mark.parametrize("answer", [stripes, Conv().eval()])

@@ -52,6 +52,12 @@ def test_sets_are_those_of_a_plain_implementation(seed, tau, classes, n):
     assert sets.any(0).all()
 
 
+def test_a_class_that_can_just_be_excluded_is_no_null_of_the_next_step():
+    counts = np.array([[28, 30], [1, 0], [1, 0]])  # at k = 29 one draw of 30 is few enough
+    k = exclusion.not_excluded(counts, n=30, tau=0.75, alpha=0.01, classes=3)[1]
+    assert k == by_hand(counts, 30, 0.75, 0.01, 3)[1] == 29
+
+
 COUNTS = np.array([[100, 55, 40, 96], [0, 45, 35, 4], [0, 0, 25, 0]])
 
 
