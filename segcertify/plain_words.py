@@ -110,10 +110,20 @@ def over(claim: Claim, scenes: int, *, preprocessing: Preprocessing | None, radi
     such = example(preprocessing, min(known), claim.norm or _norm(claim)) if known and claim.threat in _WHOLE else ""
     together = f", for all {scenes:,} scenes together" if scenes > 1 else ""
     return (
-        f"{proved(claim.alpha, scenes)}{together}: whatever change of up to R in {claim.threat} is made to "
-        f"{'each' if scenes > 1 else 'the'} input, all its certified {what} keep their label, {_KEEP}."
+        f"{proved(claim.alpha, scenes)}{together}: {_within_R(claim, 'each' if scenes > 1 else 'the')}, all its "
+        f"certified {what} keep their label, {_KEEP}."
         + (f" R = {radius_text(min(known), 3)} is, for example, {such}." if such else "")
     )
+
+
+def _within_R(claim: Claim, which: str) -> str:
+    """The changes of the inputs of several scenes."""
+    noise = claim.noise
+    if isinstance(noise, str) or not noise.additive:
+        return f"however {which} input is turned, by a {claim.threat} of up to R"
+    if claim.norm in ("", "l2") and isinstance(noise, Gaussian) and noise.channels == (0, 1, 2) and noise.axis == 1:
+        return f"however the points of {which} cloud are moved, by up to R in l2 norm over all of them"
+    return f"whatever change of up to R in {claim.threat} is made to {which} input"
 
 
 def proved(alpha: float, claims: int = 1) -> str:
