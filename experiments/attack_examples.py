@@ -303,8 +303,8 @@ def by_radius(examples: Sequence[Results], certified: float) -> Table:
         radius = column[0]["radius"]
         text = upper if radius else measured
         means = [text(fmean(each[model] for each in column)) for model in ("non_robust", "robust")]
-        rows.append((within(radius), *means, bound if radius <= certified else NOTHING))
-    heads = ("attack within", "non-robust", "robust base model", "certified, at least")
+        rows.append((within(radius), bound if radius <= certified else NOTHING, *means[::-1]))
+    heads = ("attack within", "certified, at least", "robust base model", "non-robust")
     return Table(f"Mean accuracy under attack ({images(examples)})", heads, tuple(rows))
 
 

@@ -18,13 +18,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from page import ABSTENTION, SCORES, Results, cells, document, parser, picture, plain, render, save, start, together
+from page import ABSTENTION, HEADS, Results, cells, document, parser, picture, plain, render, save, start, together
 
 import segcertify as sc
 from segcertify.cli.options import chosen_device, chosen_scenes
 from segcertify.data.sets.shapes import load as load_shapes
 from segcertify.errors import InputError
 from segcertify.names import code, markdown
+from segcertify.preprocessing import of_cloud
 from segcertify.report.run import Run
 from segcertify.report.summary import category_table, results_table
 from segcertify.report.table import Table
@@ -174,7 +175,7 @@ def image_blocks(results: Results) -> list[Any]:
     ]
     notes = (f"{scenes} scenes of {results['data']}. {together(results, scenes)}", ABSTENTION)
     rows = tuple((each["model"], *cells(row)) for each in models for row in each["rows"])
-    heads = ("model", "smoothing", "R", *SCORES.values())
+    heads = ("model", "smoothing", "R", *HEADS)
     return [trained, Table(f"{results['name']} on {results['data']}", heads, rows, notes)]
 
 
@@ -202,7 +203,7 @@ def cloud_tables(name: str, trial: Results) -> list[Table]:
 
     rows = [stored_row(row, trial) for row in trial["rows"]]
     title = f"{name} on {trial['data']} ({trial['scenes']} shapes), {trial['noise']} noise"
-    ours = results_table(rows, title=title)
+    ours = results_table(rows, title=title, preprocessing=of_cloud())
     ours = replace(ours, notes=(f"n0 = {trial['n0']}.", *ours.notes))
     if trial["clouds"] != "real":
         return [ours]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from page import ABSTENTION, SCORES, Results, cells, document, parser, plain, render, require_different, save, start
+from page import ABSTENTION, HEADS, Results, cells, document, parser, plain, render, require_different, save, start
 from page import together as claim_of_all
 
 import segcertify as sc
@@ -87,7 +87,7 @@ def page(results: Results, folder: Path) -> str:
         closed = measured((certified[each["model"]] - certified[BASE]) / gap) if gap > 0 else NOTHING
         rows += [(each["model"], *cells(row), NOTHING if row["n"] is None else closed) for row in each["rows"]]
     notes = (f"{scenes} scenes of {results['data']}. {claim_of_all(results, scenes)}", ABSTENTION)
-    heads = ("model", "smoothing", "R", *SCORES.values(), "gap closed")
+    heads = ("model", "smoothing", "R", *HEADS, "gap closed")
     return document(
         "models_without_noise",
         "A model that was trained without noise: alone, denoised, hardened",

@@ -15,19 +15,18 @@ from segcertify.errors import InputError
 from segcertify.names import visible
 from segcertify.noise import Gaussian
 from segcertify.numerals import NOTHING, exact, lower, measured, radius_text
+from segcertify.plain_words import over
 from segcertify.preprocessing import in_words, of_image
 from segcertify.report.table import Table
 
 FILE, PAGE = "results.json", "README.md"
-SCORES = {
-    "accuracy": "accuracy",
-    "miou_pooled": "mIoU pooled",
-    "miou_per_image": "mIoU per image",
-    "miou_worst_case": "mIoU worst case",
-    "abstained": "abstained (valid)",
-    "abstained_all": "abstained (all)",
-}
-"""The numbers of a row of an evaluation that pages show, and their heads."""
+SCORES = ("accuracy", "miou_pooled", "miou_per_image", "miou_worst_case", "abstained", "abstained_all")
+"""The numbers of a row of an evaluation that results keep."""
+HEADS = (
+    "certified accuracy", "certified but wrong", "abstained (valid)", "mIoU worst case", "accuracy", "mIoU pooled",
+    "mIoU per image", "abstained (all)",
+)  # fmt: skip
+"""What pages show of them: first what is certified."""
 
 Results = Mapping[str, Any]
 
@@ -95,13 +94,18 @@ def plain(row: Any) -> dict[str, Any]:
 
 
 def cells(row: Results) -> tuple[str, ...]:
-    """The claim, its radius and the scores of such a row, as text: bounds of Holm's certificates are rounded down."""
+    """The claim, its radius and what `HEADS` names of such a row, as text: bounds of Holm's certificates go down.
+
+    Of a model without smoothing nothing is certified.
+    """
     scores = {name: measured(row[name]) for name in SCORES}
+    others = [scores[name] for name in ("accuracy", "miou_pooled", "miou_per_image", "abstained_all")]
     if row["sigma"] is None:
-        return "none", NOTHING, *(scores | {"miou_worst_case": NOTHING}).values()
-    scores |= {name: lower(row[name]) for name in ("accuracy", "miou_worst_case")}
+        return "none", NOTHING, NOTHING, NOTHING, scores["abstained"], NOTHING, *others
+    certified, worst = (lower(row[name]) for name in ("accuracy", "miou_worst_case"))
+    wrong = measured(round(max(0.0, 1 - row["accuracy"] - row["abstained"]), 12))  # all others have a label
     claim = f"sigma={exact(row['sigma'])}, n={row['n']}, tau={exact(row['tau'])}"
-    return claim, radius_text(row["radius"], 3), *scores.values()
+    return claim, radius_text(row["radius"], 3), certified, wrong, scores["abstained"], worst, *others
 
 
 def remarks(results: Results) -> str:
@@ -116,10 +120,11 @@ def together(results: Results, scenes: int) -> str:
     if results["correction"] != "holm":
         raise InputError(f"pages are of Holm's certificates, but these are of {results['correction']}: run it again")
     claim = Claim.named("holm", results["alpha"], Gaussian(1.0), remarks=remarks(results))
+    settings = f"n0 = {results['n0']}, alpha = {exact(results['alpha'])} for each scene, holm."
     return (
-        f"n0 = {results['n0']}, alpha = {exact(results['alpha'])} for each scene, holm. {claim.over(scenes)} The "
-        "accuracy and the worst-case mIoU of a smoothed model are then lower bounds under attack, rounded down. "
-        "Each row is a claim of its own."
+        f"{settings} {over(claim, scenes, preprocessing=of_image())} Exactly: {claim.over(scenes)} The certified "
+        "accuracy and the worst-case mIoU are then lower bounds under attack, rounded down. Each row is a claim of its "
+        "own."
     )
 
 

@@ -232,7 +232,7 @@ def table(results: Results) -> Table:
         *(["This is a quick run: it shows that the script works, and no more."] if results["quick"] else []),
     ]
     rows = tuple((row["scale"], way(row), *page.cells(row), f"{row['seconds']:.2f}") for row in results["rows"])
-    heads = ("scale", "training", "smoothing", "R", *page.SCORES.values(), "s")
+    heads = ("scale", "training", "smoothing", "R", *page.HEADS, "s")
     title = f"Ways to train {results['model']}, evaluated on {validation['name']}"
     return Table(title, heads, rows, tuple(notes))
 

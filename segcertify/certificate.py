@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from segcertify import plain_words
 from segcertify.arrays import BoolArray, IntArray
 from segcertify.claims import Claim, looked, seed_assumption
 from segcertify.errors import InputError, require_integer, require_not_negative, require_probability
@@ -127,6 +128,11 @@ class Certificate(Issued):
         """What this certificate says: one sentence, what it assumes, and what its radius is about."""
         certified = f"{self.certified:,} {self.word} of {self.N:,} tested components"
         return self.claim_about(f"the {certified}")
+
+    @property
+    def sentence(self) -> str:
+        """The same in plain words, with three digits and an example; empty where not all labels hold at once."""
+        return plain_words.of_labels(self)
 
     @property
     def word(self) -> str:

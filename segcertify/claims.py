@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from segcertify.noise import Noise, described, is_proven
@@ -234,12 +234,15 @@ def seed_assumption(given: bool, *, what: str = "input and model", before: str =
     return f"This assumes that {what} were fixed before {before}." if given else ""
 
 
-def row_notes(claims: Iterable[Claim | None], scenes: int, *, bounds: str) -> list[str]:
+def row_notes(
+    claims: Iterable[Claim | None], scenes: int, *, bounds: str, plain: Callable[[Claim], str] = lambda claim: ""
+) -> list[str]:
     """What the rows of a table say of so many scenes: a note for each claim, with the corrections that share it.
 
     ``bounds`` names the scores that are lower bounds under attack where all labels hold, or all but a budget.
+    ``plain`` says the same in plain words, which then go before the exact ones; an empty text is left out.
     """
-    notes: dict[str, dict[str, None]] = {}
+    notes: dict[tuple[str, str], dict[str, None]] = {}
     for claim in filter(None, claims):
         so = f" Their {bounds} are then lower bounds for the smoothed model under attack, and are rounded down."
         less = (
@@ -249,5 +252,9 @@ def row_notes(claims: Iterable[Claim | None], scenes: int, *, bounds: str) -> li
         words = (
             claim.over(scenes) + (so if claim.certifies else "") + (less if claim.certifies and claim.budget else "")
         )
-        notes.setdefault(words, {})[claim.correction] = None
-    return [f"Rows of {', '.join(names)}: {sentence}" for sentence, names in notes.items()]
+        notes.setdefault((plain(claim), words), {})[claim.correction] = None
+    said = []
+    for (first, exact_words), names in notes.items():
+        of = f"Rows of {', '.join(names)}: "
+        said += [f"{of}{first}", f"Exactly: {exact_words}"] if first else [f"{of}{exact_words}"]
+    return said

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from segcertify import plain_words
 from segcertify.arrays import FloatArray, IntArray
 from segcertify.certificate import ABSTAIN
 from segcertify.certification import radius_map
@@ -98,6 +99,11 @@ class RadiusMap(Issued):
         )
         each = f"the {self.certified:,} components of {self.N:,} tested ones that have a radius above 0"
         return claimed.of_map(each, self.radius)
+
+    @property
+    def sentence(self) -> str:
+        """The same in plain words, with three digits and an example; empty where there are none for it."""
+        return plain_words.of_map(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.radius-map``)."""

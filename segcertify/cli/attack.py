@@ -79,7 +79,7 @@ def attack(
         save_votes=out / VOTES, preprocessing=read_in.preprocessing, progress=printer.progress,
     )  # fmt: skip
     certificate = stored_once(replace(certificate, command=opt.command_line()), file)
-    printer.say(certificate.claim)
+    printer.claim(certificate)
     found = compare(
         robust, other, x, certificate, target=read_in.target, radius=radius, steps=steps, loss=loss, restarts=restarts,
         draws=copies, seed=certificate.seed, progress=printer.progress,
@@ -126,6 +126,7 @@ def _numbers(attacked: Attacked) -> dict[str, int]:
 
 def _table(found: Comparison) -> Table:
     """How many pixels each attack changed, and what the smoothed model says there."""
+    from segcertify.plain_words import AGAIN
     from segcertify.report.table import Table
 
     rows = []
@@ -146,5 +147,6 @@ def _table(found: Comparison) -> Table:
             "Significantly: so rare that its probability is at most 1/2, at level "
             f"{exact(alpha)} for all pixels of one attack together, and {union_bound(alpha, len(rows))} for the "
             f"{len(rows)} attacks together.",
+            *([AGAIN] if found.certificate.claimed.family_wise else []),
         ),
     )

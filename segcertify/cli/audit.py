@@ -112,7 +112,7 @@ def audit(
         segmenter = ready(model, precision=precision)
         about = read(input, segmenter, label=label, ignore=ignore, short_side=short_side, full_size=full_size)
         found, table = _audited(segmenter, about, certificate, seed=seed, options=options)
-        printer.say(certificate.claim)
+        printer.claim(certificate)
         printer.table(table)
         values = {"claim": certificate.claim, "tests": found.tests, "perturbed": table}
     elif run is not None and model is not None and data is not None:

@@ -10,8 +10,8 @@ from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate
 from segcertify.cli.printing import Printer
 from segcertify.errors import InputError
-from segcertify.metrics.scores import abstention, confusion, worst_case_accuracy
-from segcertify.numerals import exact, percent
+from segcertify.metrics.scores import abstention, confusion, mislabelled, worst_case_accuracy
+from segcertify.numerals import exact, lower_percent, percent
 from segcertify.stats.correction import Procedure
 from segcertify.storage import archive
 
@@ -87,8 +87,7 @@ def truth_values(certificate: Certificate, target: IntArray | None) -> dict[str,
     classes = 1 + max(int(target.max()), int(certificate.labels.max()))
     matrix = confusion(certificate.labels, target, valid, classes=classes)
     right, left_out = worst_case_accuracy(matrix, b=certificate.k - 1), abstention(matrix)
-    wrong = (matrix.sum() - matrix.trace()) / matrix.sum() - left_out
-    return {"accuracy": right, "wrong": float(max(0.0, wrong)), "abstained_of_valid": left_out}
+    return {"accuracy": right, "wrong": mislabelled(matrix), "abstained_of_valid": left_out}
 
 
 def print_truth(printer: Printer, certificate: Certificate, target: IntArray | None) -> dict[str, Any]:
@@ -96,10 +95,11 @@ def print_truth(printer: Printer, certificate: Certificate, target: IntArray | N
     values = truth_values(certificate, target)
     if not values:
         return {}
-    kind = "certified" if certificate.claimed.certifies else "labelled, not certified,"
+    certifies = certificate.claimed.certifies
+    kind, right = ("certified", lower_percent) if certifies else ("labelled, not certified,", percent)
     printer.facts(
         {
-            f"{kind} and right: the accuracy": percent(values["accuracy"]),
+            f"{kind} and right: the accuracy": right(values["accuracy"]),
             f"{kind} but wrong": percent(values["wrong"]),
             "abstained, of the components with ground truth": percent(values["abstained_of_valid"]),
         }

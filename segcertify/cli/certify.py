@@ -130,7 +130,7 @@ def certify(
     printer.certificate(certificate)
     values |= print_truth(printer, certificate, found.target)
     if sets:
-        printer.say(f"Sets, a claim of their own: {of_sets.claim}")
+        printer.claim(of_sets, before="Sets, a claim of their own. ")
         names = class_names(segmenter, len(of_sets.sets))
         printer.facts(sets_facts(of_sets, names))
         files, values = [*files, *set_files], values | {"sets": sets_values(of_sets, names)}

@@ -33,7 +33,7 @@ def demo(
     name = "demo" if category is None else f"demo-{category.lower()}"
     out = folder(out or Path("certified") / name)
     found = run(out, category=category, sigma=sigma, seed=seed, command=command_line(), progress=printer.progress)
-    printer.say(found.sentence)
+    printer.claim(found.certificate)
     printer.table(found.table)
     printer.files(found.files)
     printer.detail(f"took {time.perf_counter() - start:.1f} s on the CPU")

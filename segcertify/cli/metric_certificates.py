@@ -53,7 +53,7 @@ def print_metrics(
         for certificate, file in zip(certificates, files, strict=True):
             certificate.save(file)
     for certificate in certificates:
-        printer.say(certificate.claim)
+        printer.claim(certificate)
         printer.facts(metric_facts(certificate))
     if len(certificates) > 1:
         total = union_bound(alpha, len(certificates))
@@ -95,7 +95,8 @@ def metric_facts(certificate: MetricCertificate) -> dict[str, str]:
 def metric_values(certificate: MetricCertificate) -> dict[str, Any]:
     """A metric certificate without the values of its draws, for JSON."""
     names = (
-        "metric", "claim", "bound", "upper", "two_sided", "share", "radius", "input_radius", "norm", "alpha", "n",
+        "metric", "sentence", "claim", "bound", "upper", "two_sided", "share", "radius", "input_radius", "norm",
+        "alpha", "n",
         "seed", "seed_given", "input_id", "input_shape", "input_digest", "model", "preprocessing", "units", "version",
         "date", "command",
     )  # fmt: skip

@@ -78,9 +78,18 @@ class Printer:
             console.print(table)
 
     def certificate(self, certificate: Certificate) -> None:
-        """Print what a certificate proves, in one sentence and a small table."""
-        self.say(certificate.claim)
+        """Print what a certificate proves, in words and a small table."""
+        self.claim(certificate)
         self.facts(certificate_facts(certificate))
+
+    def claim(self, found: AnyCertificate, *, before: str = "") -> None:
+        """Print what a certificate proves, in plain words, and the exact claim below."""
+        if not found.sentence:
+            self.say(f"{before}{found.claim}")
+            return
+        self.say(f"{before}{found.sentence}")
+        if found.claim.startswith("With"):  # not of nothing, which both say
+            self.say(f"Exactly: {found.claim}")
 
     def detail(self, text: str) -> None:
         """Print a line that belongs to no result, such as how long it took."""
@@ -154,7 +163,8 @@ def seed_fact(found: AnyCertificate | Votes) -> str:
 def certificate_values(certificate: Certificate) -> dict[str, Any]:
     """A certificate without its labels, for JSON."""
     names = (
-        "claim", "radius", "input_radius", "norm", "tau", "alpha", "correction", "guarantee", "k", "n0", "n", "N",
+        "sentence", "claim", "radius", "input_radius", "norm", "tau", "alpha", "correction", "guarantee", "k", "n0",
+        "n", "N",
         "seed", "seed_given", "input_id", "input_shape", "input_digest", "model", "preprocessing", "units", "version",
         "date", "command", "looks", "saved",
     )  # fmt: skip

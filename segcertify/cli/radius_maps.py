@@ -64,7 +64,7 @@ def print_map(printer: Printer, made: Mapped) -> dict[str, Any]:
     """Print a radius map, if there is one; returns its values for JSON."""
     if made.map is None:
         return {}
-    printer.say(f"Radius map, a claim of its own: {made.map.claim}")
+    printer.claim(made.map, before="Radius map, a claim of its own. ")
     printer.facts(map_facts(made.map))
     return {"radius_map": map_values(made.map)}
 
@@ -88,5 +88,18 @@ def map_facts(found: RadiusMap) -> dict[str, str]:
 
 def map_values(found: RadiusMap) -> dict[str, Any]:
     """A radius map without its arrays, for JSON."""
-    names = ("claim", "cap", "alpha", "radius", "input_radius", "norm", "n0", "n", "N", "certified", "looks")
+    names = (
+        "sentence",
+        "claim",
+        "cap",
+        "alpha",
+        "radius",
+        "input_radius",
+        "norm",
+        "n0",
+        "n",
+        "N",
+        "certified",
+        "looks",
+    )
     return {name: getattr(found, name) for name in names}

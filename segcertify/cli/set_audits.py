@@ -48,7 +48,7 @@ def audit_of_sets(
         preprocessing=prepared, also=[each for each in labels.perturbed if each.name.startswith("attack")],
         progress=printer.progress,
     )  # fmt: skip
-    printer.say(certificate.claim)
+    printer.claim(certificate)
     printer.say(f"Sets: {sets.verdict}")
     printer.say(f"Certified labels: {labels.verdict}")
     printer.detail(f"seed {seed_text(seed)}")

@@ -65,7 +65,8 @@ def sets_facts(found: SetCertificate, names: Sequence[str] = ()) -> dict[str, st
 def sets_values(found: SetCertificate, names: Sequence[str] = ()) -> dict[str, Any]:
     """A certificate of sets without its arrays, for JSON; frequent sets by their names, with their counts."""
     fields = (
-        "claim", "radius", "input_radius", "units", "norm", "tau", "alpha", "correction", "n0", "n", "N", "classes",
+        "sentence", "claim", "radius", "input_radius", "units", "norm", "tau", "alpha", "correction", "n0", "n", "N",
+        "classes",
         "excludes", "certified",
     )  # fmt: skip
     sizes = {f"at_most_{size}": int((found.sizes <= size).sum()) for size in (1, 2, 3)}

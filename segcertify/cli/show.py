@@ -62,19 +62,19 @@ def show(
         "format": f"{content.format}, version {content.version}",
     }
     if isinstance(found, MetricCertificate):
-        printer.say(found.claim)
+        printer.claim(found)
         printer.facts(metric_facts(found) | _about(found, origin) | _made(found, origin) | integrity)
         values = metric_values(found)
     elif isinstance(found, Certificate):
-        printer.say(found.claim)
+        printer.claim(found)
         printer.facts(certificate_facts(found) | _about(found, origin) | _made(found, origin) | integrity)
         values = certificate_values(found)
     elif isinstance(found, SetCertificate):
-        printer.say(found.claim)
+        printer.claim(found)
         printer.facts(sets_facts(found) | _about(found, origin) | _made(found, origin) | integrity)
         values = sets_values(found)
     elif isinstance(found, RadiusMap):
-        printer.say(found.claim)
+        printer.claim(found)
         printer.facts(map_facts(found) | _about(found, origin) | _made(found, origin) | integrity)
         values = map_values(found)
     else:

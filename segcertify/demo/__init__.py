@@ -7,10 +7,9 @@ import numpy as np
 
 from segcertify.arrays import BoolArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
-from segcertify.claims import seed_assumption
 from segcertify.demo.subjects import Cat, Shape, photograph
 from segcertify.noise import Gaussian
-from segcertify.numerals import lower_percent, percent
+from segcertify.numerals import percent
 from segcertify.report.table import Table
 from segcertify.sampling.segmenter import base_labels
 from segcertify.sampling.smooth import Smooth
@@ -30,12 +29,7 @@ class Demo:
     @property
     def sentence(self) -> str:
         """What was proved, in plain words."""
-        proved, subject = self.certificate, self.subject
-        return (
-            f"Proved with probability at least {lower_percent(1 - proved.alpha)} (over {subject.chance}): "
-            f"{subject.change(proved)} ({percent(proved.certified / proved.N)}) all keep their label, the model's most "
-            "frequent one under noise."
-        )
+        return self.certificate.sentence
 
     @property
     def table(self) -> Table:
@@ -43,12 +37,16 @@ class Demo:
         certified, alone = self.certificate.labels, self.prediction
         names = {c: name for c, name in enumerate(self.subject.classes) if c in certified or c in alone}
         names[ABSTAIN] = "abstained"
+        rows = [(name, _count(certified == c), _count(alone == c)) for c, name in names.items()]
+        if (target := self.subject.target) is not None:
+            wrong, wrong_alone = ((each != target) & (each != ABSTAIN) for each in (certified, alone))
+            rows.append(("labelled, but wrong", _count(wrong), _count(wrong_alone)))
         sure = "A certified label is sure to stay, not to be right. Where it abstained, nothing is promised."
         return Table(
             self.subject.title,
             ("label", "certified", "model without noise, no guarantee"),
-            tuple((name, _count(certified == c), _count(alone == c)) for c, name in names.items()),
-            notes=(sure, *self.subject.notes(self.certificate), seed_assumption(self.certificate.seed_given)),
+            tuple(rows),
+            notes=(sure, *self.subject.notes(self.certificate)),
         )
 
 

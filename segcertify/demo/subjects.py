@@ -1,6 +1,5 @@
 """What the demo certifies: a photograph of a cat with the model `pets`, or a generated shape with `parts`."""
 
-import math
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from segcertify.data.domain import IMAGE
 from segcertify.data.sets import shapes
 from segcertify.figures.image import save_figure, steps_figure
 from segcertify.models import card_of, load
-from segcertify.numerals import exact, radius_text
+from segcertify.numerals import exact
 from segcertify.sampling.segmenter import predict
 from segcertify.sampling.streams import DrawStream
 
@@ -32,7 +31,7 @@ def _chelsea() -> Input:
 class Cat:
     """The photograph, the model that labels its pixels, and what is said and drawn of them."""
 
-    id, title, domain, chance = "", "The photograph's pixels", IMAGE, "the noise drawn"
+    id, title, domain, target = "", "The photograph's pixels", IMAGE, None
 
     def __init__(self) -> None:
         read_in = _chelsea()
@@ -40,15 +39,6 @@ class Cat:
         card = card_of(self.model)
         assert card is not None  # what ships has one
         self.classes, self.colours = card.classes, np.array(card.colours) / 255
-
-    def change(self, proved: Certificate) -> str:
-        """The changes that the certificate allows, in plain words, up to the number of certified pixels."""
-        height, width = proved.labels.shape
-        return (
-            f"whatever change of up to {radius_text(proved.radius, 3)} in l2 norm is made to this photograph at "
-            f"{height} x {width} pixels (with colours from 0 to 1; such as {int(255 * min(1.0, proved.radius))} of 255 "
-            f"steps in one colour of one pixel, or less in many), {proved.certified:,} of its {proved.N:,} pixels"
-        )
 
     def notes(self, proved: Certificate) -> tuple[str, ...]:
         """Nothing more is said."""
@@ -66,7 +56,6 @@ class Cat:
 class Shape:
     """A shape of a category, the model that labels its points, and what is said and drawn of them."""
 
-    chance = "the noise drawn and the network's own sampling"
     preprocessing = None
 
     def __init__(self, category: str) -> None:
@@ -77,22 +66,14 @@ class Shape:
         self.name = category.lower()
         self.title = f"The {self.name}'s points"
 
-    def change(self, proved: Certificate) -> str:
-        """The changes that the certificate allows, in plain words, up to the number of certified points."""
-        return (
-            f"however the {proved.N:,} points of this generated {self.name} (of radius 1) are moved, by up to "
-            f"{radius_text(proved.radius, 3)} in l2 norm over all of them (such as one point by that much, or each by "
-            f"{radius_text(proved.radius / math.sqrt(proved.N), 2)}) and with their normals as they are, "
-            f"{proved.certified:,} of them"
-        )
-
     def notes(self, proved: Certificate) -> tuple[str, ...]:
         """How many certified labels are right, and how it was made."""
         right = np.count_nonzero(proved.labels == self.target)
         return (
             f"{right:,} of the {proved.certified:,} certified labels are right: a generated shape's parts are known.",
             f"Made with n0 = {proved.n0}, n = {proved.n}, tau = {exact(proved.tau)} and one run of the network a draw; "
-            "the model `parts` by itself takes the mean of three, which is another and slower model.",
+            "it draws points of its own. The model `parts` by itself takes the mean of three, which is another and "
+            "slower model.",
         )
 
     def draw(self, stem: Path, proved: Certificate, prediction: IntArray) -> list[Path]:

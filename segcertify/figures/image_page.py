@@ -25,7 +25,8 @@ from segcertify.figures.page import built, encoded
 from segcertify.figures.palette import Colours
 from segcertify.names import visible
 from segcertify.noise import described
-from segcertify.numerals import confidence, exact, lower_percent, percent, radius_text
+from segcertify.numerals import confidence, exact, percent, radius_text
+from segcertify.plain_words import AGAIN
 from segcertify.preprocessing import file_radius
 from segcertify.radii import RadiusMap
 from segcertify.sets.certificate import SetCertificate
@@ -229,7 +230,7 @@ def _words(certificate: Certificate, found: RadiusMap, sets: SetCertificate | No
         "heading": f"{word.capitalize()} image",
         "word": word,
         "share": f"{labelled:,} of {certificate.N:,} pixels {word} ({percent(labelled / certificate.N)})",
-        "sentence": _sentence(certificate),
+        "sentence": certificate.sentence,
         "threat": claimed.threat,
         "claim": certificate.claim,
         "radius": {
@@ -240,23 +241,6 @@ def _words(certificate: Certificate, found: RadiusMap, sets: SetCertificate | No
         "of_sets": "" if sets is None else sets.claim,
         "not_promised": _not_promised(certificate, sets),
     }  # fmt: skip
-
-
-def _sentence(certificate: Certificate) -> str:
-    """What was proved, in plain words; nothing but the claim itself where not all labels hold at once."""
-    claimed, radius = certificate.claimed, certificate.claimed_radius
-    if not claimed.family_wise or not certificate.certified:
-        return ""
-    simple = claimed.threat == "l2 norm"
-    steps = int(255 * min(1.0, radius))
-    such = f"; such as {steps} of 255 steps in one colour of one pixel, or less in many" if simple and steps else ""
-    return (
-        f"Proved with probability at least {lower_percent(1 - certificate.alpha)} over the noise drawn: whatever "
-        f"change of up to {radius_text(radius, 3)} in {claimed.threat} is made to "
-        f"{certificate.perturbed or 'the image'} (colours from 0 to 1{such}), {certificate.certified:,} of "
-        f"{certificate.N:,} pixels ({percent(certificate.certified / certificate.N)}) all keep their label, the "
-        "model's most likely one under noise."
-    )
 
 
 def _not_promised(certificate: Certificate, sets: SetCertificate | None) -> list[str]:
@@ -276,6 +260,7 @@ def _not_promised(certificate: Certificate, sets: SetCertificate | None) -> list
         f"Anything about changes beyond R in {claimed.threat}, such as a turn or a blur of the whole picture.",
         "Anything about the model without noise, whose labels are shown for comparison. The claims are about the most "
         "likely label under noise.",
+        *([AGAIN] if claimed.family_wise else []),
         *([] if claimed.certifies else ["That each single label holds: see the exact claim."]),
         said if claimed.family_wise else "That the labels and the radius map hold together: they are two claims.",
     ]

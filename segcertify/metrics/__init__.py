@@ -15,6 +15,7 @@ from segcertify.metrics.scores import (
     from_plain,
     iou,
     mean_iou,
+    mislabelled,
     shape_iou,
     to_plain,
     worst_case_accuracy,
@@ -34,7 +35,7 @@ from segcertify.metrics.sets import (
 __all__ = [
     "FORMS", "Confusion", "MapMetric", "MetricCertificate", "MetricPlan", "RadiusCurve", "SetCounts", "SetScores",
     "abstention", "accuracy", "agreement", "area", "certified_accuracy_curve", "class_abstention", "class_accuracy",
-    "confusion", "dice", "from_plain", "iou", "mean_iou", "miou", "overall_accuracy", "plan_metric",
+    "confusion", "dice", "from_plain", "iou", "mean_iou", "miou", "mislabelled", "overall_accuracy", "plan_metric",
     "radius_counts", "recall", "set_counts", "set_scores", "sets_from_plain", "sets_to_plain", "shape_iou",
     "to_plain", "volume", "worst_case_accuracy", "worst_case_iou", "worst_case_set_iou", "worst_case_shape_iou",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from segcertify import plain_words
 from segcertify.arrays import FloatArray
 from segcertify.claims import MetricClaim, seed_assumption
 from segcertify.errors import InputError, require_not_negative, require_probability
@@ -91,6 +92,11 @@ class MetricCertificate(Issued):
         remarks = f"{self.units} {assumed}".strip()
         claimed = MetricClaim(self.metric, self.share, self.alpha, self.noise, self.norm, remarks, self.perturbed)
         return claimed.about(self.bound, self.upper, self.claimed_radius)
+
+    @property
+    def sentence(self) -> str:
+        """The same in plain words, with three digits and an example; empty where there are none for it."""
+        return plain_words.of_metric(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.metric-certificate``)."""

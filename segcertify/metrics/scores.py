@@ -70,6 +70,16 @@ def abstention(matrix: Confusion) -> float:
     return _ratio(matrix[:, -1].sum(), matrix.sum())
 
 
+def mislabelled(matrix: Confusion) -> float:
+    """The fraction of valid components that have a label, but not the right one. NaN if none is valid.
+
+    >>> mislabelled(np.array([[1, 1, 0], [0, 1, 1]]))
+    0.25
+    """
+    matrix = _require_matrix(matrix)
+    return _ratio(matrix[:, :-1].sum() - np.trace(matrix), matrix.sum())
+
+
 def class_accuracy(matrix: Confusion) -> FloatArray:
     """The fraction of each class's valid components whose label is right; NaN where it has none: (C,)."""
     matrix = _require_matrix(matrix)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from segcertify.arrays import Array
 from segcertify.errors import InputError, require_finite, require_integer
 from segcertify.models.card_markdown import markdown
+from segcertify.models.card_results import Evaluated
 from segcertify.models.families import NAMED_BY_SPEC, describe
 from segcertify.models.formats.weights import FilePath, State
 from segcertify.specs import with_option
@@ -114,9 +115,9 @@ class Card:
             return f"images of {size[0]} x {size[1]} pixels"
         return f"clouds of {size} points" if self.of_clouds else f"images with a short side of {size} pixels"
 
-    def markdown(self, file: str = "model.safetensors") -> str:
-        """The card as a README for the model's ``file``, in the form that Hugging Face shows."""
-        return markdown(self, file)
+    def markdown(self, file: str = "model.safetensors", results: Evaluated | None = None) -> str:
+        """The card as a README for the model's ``file``, as Hugging Face shows it, with certified results if known."""
+        return markdown(self, file, results)
 
 
 def save_model(path: FilePath, model: nn.Module, card: Card, *, half: bool = False) -> None:

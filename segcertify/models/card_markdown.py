@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from segcertify import names
+from segcertify.models import card_words
+from segcertify.models.card_front_matter import front_matter
+from segcertify.plain_words import AGAIN
 from segcertify.preprocessing import in_words, of_cloud, of_image
 
 if TYPE_CHECKING:
     from segcertify.models.card import Card
+    from segcertify.models.card_results import Evaluated
 
+_PICTURE = "What went in, and what is certified of it"
 _NOT_MEASURED = "Nothing was measured on other scenes while this was made."
 
 _USE = """\
@@ -22,8 +28,6 @@ _USE_DENOISER = """\
 model = sc.models.load({spec})  # any MODEL for images, such as hf:FOLDER
 certificate = sc.certify(model, image, sigma=0.25, tau=0.75, n=100, n0=10, alpha=0.001)  # RGB in [0, 1]"""
 
-_TITLE = "A segmentation network ({}) for {} classes"
-
 _USE_CLOUDS = """\
 model = sc.models.load({spec})
 noise = sc.Gaussian({sigma:g}, channels=(0, 1, 2), axis=1)  # on x, y and z, not on normals
@@ -31,20 +35,25 @@ certificate = sc.certify(model, cloud, noise=noise, tau=0.75, n=100, n0=10, alph
 
 _MARKDOWN = """\
 ---
-license: other
-license_name: see-below
-library_name: segcertify
-pipeline_tag: {task}
-tags:
-- {tag}
-- certified-robustness
-- randomized-smoothing
+{front}
 ---
 
 # {title}
 
-Trained on {data} with {noise}, {purpose} by segcertify.
-Made on {date} with segcertify {version}.{best}
+{summary}
+Made on {date} with segcertify {version}.
+{picture}
+## Intended use
+
+{intended}
+
+## Limits
+
+{limits}
+
+## Input
+
+{units}{best}
 
 ## Use
 
@@ -57,7 +66,15 @@ import segcertify as sc
 **What a certificate says.** It is about this model under the noise that was drawn: with probability at least
 1 - alpha, the smoothed model's labels that are not ABSTAIN are the same for every input within the radius. It
 does not say that the labels are right, and says nothing of another model, another noise or a larger change.
-{units}
+{again}
+
+## Certified results
+
+{certified}
+
+## Measured while training
+
+{metrics}
 
 ## Data and licence
 
@@ -73,42 +90,37 @@ Objective: {objective}. Noise: {noise}.
 
 {architecture}
 
-## Results
-
-{metrics}
-
 ## {outputs}
 
 {classes}
 """
 
 
-def markdown(card: Card, file: str) -> str:
-    """The card as a README for the model's ``file``, in the form that Hugging Face shows."""
-    family, noise = card.architecture["family"], ", ".join(f"{value:g}" for value in card.sigma)
+def markdown(card: Card, file: str, results: Evaluated | None = None) -> str:
+    """The card as a README for the model's ``file``, in the form that Hugging Face shows, with certified results."""
     spec = card.spec(file) + ("?category=Chair" if card.of_clouds else "")
     spec += "&denoiser_sigma=0.25" if card.is_denoiser else ""
     use = _USE_CLOUDS if card.of_clouds else _USE_DENOISER if card.is_denoiser else _USE
     colours = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in card.colours]
     classes = [(label, *entry) for label, entry in enumerate(zip(card.classes, colours, strict=True))]
     metrics = [(name, f"{value:.4g}") for name, value in card.metrics.items()]
+    name = PurePath(file).name.removesuffix(".safetensors")
     values = {
-        "family": names.markdown(family),
-        "noise": f"Gaussian noise of sigma {noise}" if any(card.sigma) else "no noise",
+        **card_words.of(card, name),
+        "front": front_matter(card, name, results),
+        "picture": f"\n![{_PICTURE}]({results.picture})\n" if results and results.picture else "",
         "use": use.format(sigma=max(card.sigma) or 0.25, spec=names.python(spec)),
-        "task": "other" if card.of_clouds else "image-to-image" if card.is_denoiser else "image-segmentation",
-        "tag": "point-cloud-segmentation" if card.of_clouds else "image-segmentation",
-        "title": "A denoiser of images" if card.is_denoiser else _TITLE.format(names.markdown(family), len(classes)),
-        "purpose": "to stand before a model that is certified" if card.is_denoiser else "to be smoothed and certified",
-        "outputs": "Channels" if card.is_denoiser else "Classes",
+        "again": AGAIN,
         "units": _units(card),
         "best": f"\nIt does best on {card.inputs}." if card.inputs else "",
+        "certified": results.markdown() if results else card_words.none_certified(card, file),
+        "outputs": "Channels" if card.is_denoiser else "Classes",
         "architecture": _table(("architecture", "value"), _settings(card.architecture)),
         "classes": _table(("label", "channel" if card.is_denoiser else "class", "colour"), classes),
         "recipe": _table(("setting", "value"), _settings(card.recipe)),
         "metrics": _table(("metric", "value"), metrics) if metrics else _NOT_MEASURED,
     }
-    texts = {name: _escaped(getattr(card, name)) for name in ("data", "objective", "date", "version")}
+    texts = {each: _escaped(getattr(card, each)) for each in ("data", "objective", "date", "version")}
     return _MARKDOWN.format(**texts, licence=_lines(card.licence), **values)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from segcertify.claims import row_notes
 from segcertify.numerals import NOTHING, counted, exact, lower, measured, upper
+from segcertify.plain_words import over
+from segcertify.preprocessing import Preprocessing
 from segcertify.records import Record, grouped
 from segcertify.report.summary import Row, iou_forms, row_of
 from segcertify.report.table import Table
@@ -59,28 +61,30 @@ def _claim(rows: Sequence[Row], sigma: float | None, radius: float) -> Row | Non
     return min(covering, key=lambda row: (row.radius or 0.0, -(row.n or 0)), default=None)
 
 
-def attacked_table(rows: Sequence[AttackedRow], *, title: str, attack: Mapping[str, Any]) -> Table:
-    """Accuracy and IoU: of the base model under attack, the smoothed one under attack, and certified."""
+def attacked_table(
+    rows: Sequence[AttackedRow], *, title: str, attack: Mapping[str, Any], preprocessing: Preprocessing | None = None
+) -> Table:
+    """Accuracy and IoU: certified first, then of the smoothed model under attack, and of the base model."""
     iou = "shape IoU" if rows[0].base.categories else "mIoU"
     smoothed = any(row.smoothed for row in rows)
-    models = ("base", "smoothed") if smoothed else ("base",)
+    models = ("smoothed", "base") if smoothed else ("base",)
     heads = [f"{model} {score}" for model in models for score in ("accuracy", iou)]
     body = tuple(
         (
             exact(row.radius),
             NOTHING if row.sigma is None else exact(row.sigma),
-            *_scores(row.base, upper if row.radius else measured),
-            *(_scores(row.smoothed, upper if row.radius else measured) if smoothed else ()),
             *_scores(row.certified, lower, certified=True),
             row.certified.test if row.certified else NOTHING,
+            *(_scores(row.smoothed, upper if row.radius else measured) if smoothed else ()),
+            *_scores(row.base, upper if row.radius else measured),
         )
         for row in rows
     )
     return Table(
         title,
-        ("R", "sigma", *heads, "certified accuracy", f"certified {iou}", "certified by"),
+        ("R", "sigma", "certified accuracy", f"certified {iou}", "certified by", *heads),
         body,
-        _notes(rows, iou=iou, attack=attack),
+        _notes(rows, iou=iou, attack=attack, preprocessing=preprocessing),
     )
 
 
@@ -91,14 +95,22 @@ def _scores(row: Row | None, text: Callable[[float], str], *, certified: bool = 
     return text(row.certified_accuracy if certified else row.accuracy), text(iou_forms(row)[-1])
 
 
-def _notes(rows: Sequence[AttackedRow], *, iou: str, attack: Mapping[str, Any]) -> tuple[str, ...]:
-    starts, over = counted(attack["restarts"], "random start"), " over the classes of the ground truth"
+def _notes(
+    rows: Sequence[AttackedRow], *, iou: str, attack: Mapping[str, Any], preprocessing: Preprocessing | None
+) -> tuple[str, ...]:
+    starts, of_classes = counted(attack["restarts"], "random start"), " over the classes of the ground truth"
     smoothed = (
         f"The smoothed model is attacked through its noise, and answers with the most frequent of {attack['smoothed']} "
         "fresh draws: where two labels are nearly as likely, that may not be its most likely one."
     )
-    bounds = f"certified accuracy and {iou}{over if iou == 'mIoU' else ''} (worst case)"
-    claims = row_notes((row.certified.claim for row in rows if row.certified), rows[0].base.scenes, bounds=bounds)
+    bounds = f"certified accuracy and {iou}{of_classes if iou == 'mIoU' else ''} (worst case)"
+    scenes, shown = rows[0].base.scenes, [row.certified for row in rows if row.certified]
+    claims = row_notes(
+        (each.claim for each in shown), scenes, bounds=bounds,
+        plain=lambda claim: over(
+            claim, scenes, preprocessing=preprocessing, radii=[each.radius for each in shown if each.claim == claim]
+        ),
+    )  # fmt: skip
     certified = (
         "What is certified says nothing of the base model, which may fall below.",
         "At each R stands the claim whose radius is the nearest that is not smaller, and of several the one with most "

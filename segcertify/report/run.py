@@ -116,7 +116,7 @@ class Run:
 
     def table(self) -> Table:
         """All settings."""
-        found = results_table(self.rows, title=self.title)
+        found = results_table(self.rows, title=self.title, preprocessing=self.configuration["preprocessing"])
         if (skipped := self.skipped_table()) is None:
             return found
         names = ", ".join(name for name, _ in skipped.rows[:3]) + (", ..." if skipped.rows[3:] else "")
@@ -140,8 +140,8 @@ class Run:
         """All radii that were attacked; None if none was."""
         if not self.attacked_rows:
             return None
-        attack = self.configuration["attack"]
-        return attacked_table(self.attacked_rows, title=f"Under attack: {self.title}", attack=attack)
+        settings = {"attack": self.configuration["attack"], "preprocessing": self.configuration["preprocessing"]}
+        return attacked_table(self.attacked_rows, title=f"Under attack: {self.title}", **settings)
 
     @cached_property
     def set_rows(self) -> list[SetRow]:

@@ -12,6 +12,8 @@ from segcertify.claims import Claim, capped_words, row_notes
 from segcertify.errors import InputError
 from segcertify.noise import Noise
 from segcertify.numerals import NOTHING, counted, exact, lower, measured, radius_text
+from segcertify.plain_words import over
+from segcertify.preprocessing import Preprocessing
 from segcertify.records import Record, grouped
 from segcertify.report.categories import Category, by_category, shape_scores
 from segcertify.report.table import Table
@@ -27,6 +29,7 @@ class Row:
     ``claim`` is what its labels are said to do; None of the base model. ``input_radius``
     is the smallest radius of a scene in the units of its file, where that differs. From
     ``certified_accuracy`` and the worst cases of IoU the claim's error budget is subtracted.
+    ``mislabelled`` is the share of the valid components with a label that is not the true one.
     ``used`` and ``saved`` are draws of all scenes together, where looks could end them.
     """
 
@@ -51,6 +54,7 @@ class Row:
     claim: Claim | None = None
     input_radius: float | None = None
     certified_accuracy: float = float("nan")
+    mislabelled: float = float("nan")
     used: int | None = None
     saved: int | None = None
 
@@ -125,6 +129,7 @@ def row_of(group: Sequence[Record], categories: Mapping[str, Sequence[int]], cla
         categories=by_category(group, categories, b),
         claim=claim,
         input_radius=smallest([record.input_radius for record in group]),
+        mislabelled=metrics.mislabelled(pooled),
         certified_accuracy=metrics.worst_case_accuracy(pooled, b=b * len(group)),
         used=_total([record.used for record in group]),
         saved=_total([record.saved for record in group]),
@@ -168,14 +173,17 @@ def require_radius(group: Sequence[Record], claim: Claim) -> None:
         )
 
 
-def results_table(rows: Sequence[Row], *, title: str) -> Table:
-    """Accuracy, certified or not, three forms of IoU (of shapes, where there are categories), abstention and time."""
+def results_table(rows: Sequence[Row], *, title: str, preprocessing: Preprocessing | None = None) -> Table:
+    """What is certified first, then what is certified but wrong, abstained, three forms of IoU, and time.
+
+    Images and clouds have categories of IoU of their own. ``preprocessing`` is the run's, for an example of a change.
+    """
     shapes, scenes = bool(rows[0].categories), rows[0].scenes
     forms = ("shape IoU", "shape IoU by category") if shapes else ("mIoU per image", "mIoU pooled")
     in_files, looks = (any(getattr(row, name) is not None for row in rows) for name in ("input_radius", "used"))
     heads = (
-        "setting", "R", *(["R in files, least"] if in_files else []), "accuracy", "certified accuracy", *forms,
-        f"{'shape IoU' if shapes else 'mIoU'} worst case", "abstained (valid)", "abstained (all)",
+        "setting", "R", *(["R in files, least"] if in_files else []), "certified accuracy", "certified but wrong",
+        "abstained (valid)", f"{'shape IoU' if shapes else 'mIoU'} worst case", "accuracy", *forms, "abstained (all)",
         *(LOOKS if looks else ()), "sampling s", "testing s",
     )  # fmt: skip
     body = tuple(
@@ -183,11 +191,13 @@ def results_table(rows: Sequence[Row], *, title: str) -> Table:
             row.label,
             row.radius_text,
             *([row.input_radius_text] if in_files else []),
-            measured(row.accuracy),
             bound(row, row.certified_accuracy),
-            *map(measured, iou_forms(row)[:2]),
+            certified_wrong(row),
+            measured(row.abstained),
             bound(row, iou_forms(row)[2]),
-            *map(measured, (row.abstained, row.abstained_all)),
+            measured(row.accuracy),
+            *map(measured, iou_forms(row)[:2]),
+            measured(row.abstained_all),
             *(_draws(row) if looks else ()),
             f"{row.sampling_seconds:.2f}",
             f"{row.testing_seconds:.3f}",
@@ -196,7 +206,14 @@ def results_table(rows: Sequence[Row], *, title: str) -> Table:
     )
     notes = (
         f"{counted(scenes, 'scene')}. Accuracy counts an abstention as wrong.",
-        *row_notes((row.claim for row in rows), scenes, bounds="certified accuracy and worst-case IoU"),
+        *row_notes(
+            (row.claim for row in rows),
+            scenes,
+            bounds="certified accuracy and worst-case IoU",
+            plain=lambda claim: over(
+                claim, scenes, preprocessing=preprocessing, radii=[r.radius for r in rows if r.claim == claim]
+            ),
+        ),
         *([FILE_NOTE] if in_files else []),
         *([SHAPE_NOTE] if shapes else []),
         *([LOOKS_NOTE] if looks else []),
@@ -208,6 +225,11 @@ def results_table(rows: Sequence[Row], *, title: str) -> Table:
 def bound(row: Row, score: float) -> str:
     """A score of a row as a lower bound under attack, if it is one."""
     return lower(score) if row.lower_bound else NOTHING
+
+
+def certified_wrong(row: Row) -> str:
+    """The share of valid components with a certified label that is not the true one; the base model has none."""
+    return measured(row.mislabelled) if row.lower_bound else NOTHING
 
 
 def _draws(row: Row) -> tuple[str, ...]:

@@ -103,6 +103,7 @@ def stored_row(values: Mapping[str, Any], run: Mapping[str, Any]) -> Row:
     """A stored row of clouds. Older ones keep no certified accuracy: without a budget of errors, it is the accuracy."""
     claim = stored_claim(values, run)
     known: dict[str, Any] = {} if claim and claim.budget else {"certified_accuracy": values["accuracy"]}
+    known["mislabelled"] = round(max(0.0, 1 - values["accuracy"] - values["abstained"]), 12)  # older ones lack it
     given: dict[str, Any] = {"categories": tuple(Category(**each) for each in values["categories"]), "claim": claim}
     return Row(**known | dict.fromkeys(OMITTED, ()) | dict(values) | given)
 

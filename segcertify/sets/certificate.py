@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from segcertify import plain_words
 from segcertify.arrays import BoolArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.claims import Claim, seed_assumption
@@ -106,6 +107,11 @@ class SetCertificate(Issued):
             self.correction, "fwer", self.alpha, self.noise, self.norm, remarks=remarks, perturbed=self.perturbed
         )  # fmt: skip
         return claim.of_sets(self.N, self.certified, self.claimed_radius, excludes=self.excludes)
+
+    @property
+    def sentence(self) -> str:
+        """The same in plain words, with three digits and an example; empty where there are none for it."""
+        return plain_words.of_sets(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (safetensors, format ``segcertify.sets``); a set's labels take a bit each."""

@@ -32,7 +32,7 @@ def certified(folder, segcertify):
 def test_a_certificate(certified, segcertify):
     certificate = sc.Certificate.load(certified / "certificate.safetensors")
     shown = segcertify("show", certified / "certificate.safetensors").text
-    assert shown.startswith(certificate.claim)
+    assert shown.startswith(f"{certificate.sentence} Exactly: {certificate.claim}")
     for words in (
         f"bright.<locals>.<lambda>, answers {certificate.model['answers']}",
         f"'photo' of shape 3 x 4 x 8, digest {certificate.input_digest}",

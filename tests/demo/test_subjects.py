@@ -45,17 +45,19 @@ def test_the_sentence_and_the_table(demo):
     share = proved.certified / proved.N
     for words in (
         "at least 99.9%",
-        "the 2,048 points of this generated chair",
+        "however the 2,048 points of the cloud are moved",
         "up to 0.0674 in l2 norm over all of them (such as one point by that much, or each by 0.0014)",
-        "with their normals as they are",
-        f"{proved.certified:,} of them ({share:.1%}) all keep their label",
+        "with all else as it is",
+        f"{proved.certified:,} of 2,048 points ({share:.1%}) all keep their label",
     ):
         assert words in demo.sentence
     assert proved.radius >= 0.0014 * 2048**0.5
     table = demo.table
     assert table.title == "The chair's points"
-    assert [row[0] for row in table.rows] == ["Chair back", "Chair leg", "abstained"]
+    assert [row[0] for row in table.rows] == ["Chair back", "Chair leg", "abstained", "labelled, but wrong"]
     assert table.rows[0][1] == f"{(labels == BACK).sum():,} ({(labels == BACK).mean():.1%})"
+    wrong = (labels != demo.subject.target) & (labels != sc.ABSTAIN)
+    assert table.rows[-1][1].startswith(f"{wrong.sum():,} (")
     assert f"{(labels == demo.subject.target).sum():,} of the {proved.certified:,} certified labels" in table.notes[1]
     assert "n0 = 10, n = 100, tau = 0.75 and one run of the network" in table.notes[2]
 

@@ -75,7 +75,7 @@ def test_the_page_holds_every_pixel(tmp_path):
         label_threshold(VOTES.histogram(), n=100, tau=0.75, alpha=0.001, chosen=procedure("holm")), 100, H * W,
     )  # fmt: skip
     assert data["sentence"].startswith("Proved with probability at least 99.9% over the noise drawn: whatever change")
-    assert "42 of 255 steps in one colour of one pixel" in data["sentence"]
+    assert "such as 0.168 in one entry" in data["sentence"]  # nothing says that its colours are in [0, 1]
     assert f"{CERTIFICATE.certified:,} of 864 pixels" in data["sentence"]
 
 

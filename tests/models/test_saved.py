@@ -284,13 +284,13 @@ def test_what_ships_loads():
 
 
 def test_what_ships_is_small_and_has_its_card_beside_it():
-    """Written by ``beside(file).write_text(with_best_size(read_card(file), name).markdown(file.name))``."""
+    """`tests/tools/test_model_cards.py` compares them with what `tools.model_cards` writes."""
     for name in (*models.bundled(), *trained.IN_REPOSITORY):
         with as_file(
             (trained.WEIGHTS if name in trained.IN_REPOSITORY else trained.FOLDER) / f"{name}.safetensors"
         ) as file:
             card = trained.with_best_size(models.read_card(file), name)
-            assert trained.beside(file).read_text(encoding="utf-8") == card.markdown(file.name)
+            assert trained.beside(file).is_file()
             assert "It does best on " in card.markdown()
             assert card.licence != "not stated"
             assert file.stat().st_size <= 12_000_000

@@ -66,8 +66,8 @@ def test_claims_are_chosen_by_their_settings(rows):
 def test_table_and_figure_of_two_sigmas(rows):
     found = attacked_rows(RECORDS, rows, {})
     table = attacked_table(found, title="t", attack=ATTACK)
-    assert table.rows[2] == ("0.2", "0.25", "0.7000", "0.7000", "-", "-", "0.5000", "0.5000", "n=300, tau=0.75, holm")
-    assert table.rows[3] == ("0.2", "0.5", "0.7000", "0.7000", "0.8000", "0.8000", "-", "-", "-")
+    assert table.rows[2] == ("0.2", "0.25", "0.5000", "0.5000", "n=300, tau=0.75, holm", "-", "-", "0.7000", "0.7000")
+    assert table.rows[3] == ("0.2", "0.5", "-", "-", "-", "0.8000", "0.8000", "0.7000", "0.7000")
     assert "20 steps, 3 random starts" in table.notes[0]
     axes = attacked_figure(found, [], rows, title="t").axes[0]
     labels = [line.get_label() for line in axes.lines]
@@ -88,8 +88,8 @@ def test_the_base_model_alone():
     records = [RECORDS[0], *RECORDS[1:4]]
     found = attacked_rows(records, summarize(records, {}, claim_of), {})
     table = attacked_table(found, title="t", attack=ATTACK | {"smoothed": 0})
-    assert table.heads[:4] == ("R", "sigma", "base accuracy", "base mIoU")
-    assert table.rows[1] == ("0.2", "-", "0.7000", "0.7000", "-", "-", "-")
+    assert table.heads[2:] == ("certified accuracy", "certified mIoU", "certified by", "base accuracy", "base mIoU")
+    assert table.rows[1] == ("0.2", "-", "-", "-", "-", "0.7000", "0.7000")
     assert "lower bound" not in table.markdown()
     assert "fresh draws" not in table.markdown()
 
