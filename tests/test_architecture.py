@@ -51,10 +51,10 @@ from segcertify.report.files import write_report
 from segcertify.report.run import Run
 run = Run.load({str(run)!r})
 files = write_report(run, {str(tmp_path)!r})
-print(run.noise, len(run.curves()), sorted(file.name for file in files if file.suffix in (".md", ".png")))
+print(run.noise, len(run.curves()), sorted(file.name for file in files if file.suffix in (".md", ".png", ".html")))
 print([name for name in sys.modules if name.split(".")[0] in ("torch", "typer") or name == "segcertify.data"])
 """
-    expected = "rotation:z 1 ['categories.md', 'classes.md', 'radius.png', 'results.md']"
+    expected = "rotation:z 1 ['categories.md', 'classes.md', 'index.html', 'radius.png', 'results.md']"
     assert fresh(code).splitlines() == [expected, "[]"]
 
 

@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from segcertify.arrays import Array, IntArray
 from segcertify.certificate import Certificate
 from segcertify.figures.palette import Colours
 from segcertify.noise import Gaussian, Noise
 from segcertify.sets.certificate import SetCertificate
+from segcertify.votes import Votes
 
 Shape = tuple[int, ...]
 
@@ -33,6 +36,10 @@ class Domain:
     axis: int = 0
     draw: Callable[..., list[Path]] | None = None
     """What `save_figures` calls."""
+    page: Callable[..., None] | None = None
+    """What `save_page` calls."""
+    sketch: Callable[..., bytes] | None = None
+    """What `thumbnail` calls."""
 
     def noise(self, noise: Noise, shape: Sequence[int] | None = None) -> Noise:
         """``noise``, but Gaussian noise that names no channels goes on those of this domain.
@@ -53,12 +60,40 @@ class Domain:
 
         ``STEM.png`` shows the input, its ``target`` (negative where it says nothing), the base model's ``prediction``
         and the certified labels. Beside it an image has ``STEM-labels.png``, the certified labels alone as a PNG with
-        a palette, and a cloud ``STEM.html``, a page on which it turns. An array has no pictures.
+        a palette. An array has no pictures.
         """
         if self.draw is None or certificate.labels.shape != self.components(x.shape):
             return []
         shown = {"prediction": prediction, "target": target, "names": names}
         return self.draw(Path(stem), x, certificate, colours=colours, **shown)
+
+    def save_page(
+        self, path: str | os.PathLike[str], x: Array, certificate: Certificate, *, votes: Votes,
+        prediction: IntArray | None = None, target: IntArray | None = None, colours: Colours | None = None,
+        names: Sequence[str] = (), sets: SetCertificate | None = None, audit: str = "",
+    ) -> list[Path]:  # fmt: skip
+        """Save the interactive page of a certified input x and the votes it is of; returns its path.
+
+        Arguments as for `save_figures`; also the certificate of ``sets`` of an image, and the command of an ``audit``.
+        Arrays, and images without colours, have no page.
+        """
+        if self.page is None or certificate.labels.shape != self.components(x.shape):
+            return []
+        if self is IMAGE and x.shape[0] not in (1, 3):
+            return []
+        shown = {"prediction": prediction, "target": target, "colours": colours, "names": names, "audit": audit}
+        self.page(path, x, certificate, votes, **shown, **({} if sets is None else {"sets": sets}))
+        return [Path(path)]
+
+    def thumbnail(
+        self, x: Array, labels: IntArray, *, colours: Colours, target: IntArray | None = None
+    ) -> bytes | None:  # fmt: skip
+        """A small JPEG of an input x and its labels; None of an array, and of an image without colours."""
+        if self.sketch is None or labels.shape != self.components(x.shape):
+            return None
+        if self is IMAGE and x.shape[0] not in (1, 3):
+            return None
+        return self.sketch(x, labels, colours, target=target)
 
     def save_sets(
         self, path: str | os.PathLike[str], x: Array, certificate: SetCertificate, *, colours: Colours | None = None,
@@ -89,19 +124,43 @@ def _draw_image(stem: Path, x: Array, certificate: Certificate, colours: Colours
 def _draw_cloud(stem: Path, x: Array, certificate: Certificate, **shown: Any) -> list[Path]:
     from segcertify.figures import cloud, image
 
-    picture, page = Path(f"{stem}.png"), Path(f"{stem}.html")
+    picture = Path(f"{stem}.png")
     image.save_figure(cloud.cloud_figure(x, certificate=certificate, **shown), picture)
-    cloud.save_view(page, x, certificate, **shown)
-    return [picture, page]
+    return [picture]
+
+
+def _image_page(path: Path, x: Array, certificate: Certificate, votes: Votes, **shown: Any) -> None:
+    from segcertify.figures.image_page import save_page
+
+    save_page(path, x, certificate, votes, **shown)
+
+
+def _cloud_page(path: Path, x: Array, certificate: Certificate, votes: Votes, **shown: Any) -> None:
+    from segcertify.figures.cloud_page import save_view
+
+    save_view(path, x, certificate, votes=votes, **shown)
+
+
+def _image_sketch(x: Array, labels: IntArray, colours: Colours, **shown: Any) -> bytes:
+    from segcertify.figures.thumbnail import image_thumbnail
+
+    return image_thumbnail(np.broadcast_to(x, (3, *labels.shape)), labels, colours, **shown)
+
+
+def _cloud_sketch(x: Array, labels: IntArray, colours: Colours, **shown: Any) -> bytes:
+    from segcertify.figures.thumbnail import cloud_thumbnail
+
+    return cloud_thumbnail(x, labels, colours, **shown)
 
 
 IMAGE = Domain(
-    "image", "pixels", lambda shape: shape[1:] if len(shape) == 3 else None, bounds=(0.0, 1.0), draw=_draw_image
-)
+    "image", "pixels", lambda shape: shape[1:] if len(shape) == 3 else None, bounds=(0.0, 1.0), draw=_draw_image,
+    page=_image_page, sketch=_image_sketch,
+)  # fmt: skip
 """Colours (3, height, width) in [0, 1]."""
 CLOUD = Domain(
     "cloud", "points", lambda shape: shape[:1] if len(shape) == 2 else None, metric="shape_iou", noised=(0, 1, 2),
-    axis=1, draw=_draw_cloud,
+    axis=1, draw=_draw_cloud, page=_cloud_page, sketch=_cloud_sketch,
 )  # fmt: skip
 """A line for each point (points, columns): x, y, z, then what else is known of it, such as its normal."""
 ARRAY = Domain("array", "components", lambda _: None)

@@ -10,18 +10,17 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 
 import torch
 
-from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.data import DataSet, Scene
 from segcertify.errors import InputError, ModelError, require_integer, require_probability
 from segcertify.evaluation.attacked import AttackedScenes
 from segcertify.evaluation.looks import enough_for_all, look_settings
+from segcertify.evaluation.pictures import ScenePictures
 from segcertify.evaluation.scenes import (
     broken_scenes,
     draws_used,
@@ -85,7 +84,8 @@ def evaluate(
     labels of the clean input. ``sets`` also certifies which labels each component can
     get (`segcertify.certify_sets`), at an alpha of its own, by the counts of all classes
     in the same draws; where the classes have a tree, beside two baselines of nested groups.
-    ``save_pictures`` keeps each certificate's picture in ``out/certified``; clouds also get an interactive page.
+    ``save_pictures`` keeps each certificate's picture and its interactive page in ``out/certified``. Thumbnails for the
+    run's page are always kept (``out/thumbnails``).
 
     ``looks`` are tests within the n draws, each at alpha / L: their times, or how many. The times are fixed before
     sampling and are part of the run's settings. A scene's draws end at the first look at which all claims of its sigma
@@ -184,6 +184,11 @@ class _Evaluation:
     metrics: Sequence[MetricName]
     smoothed: dict[tuple[str, float], Smooth] = field(default_factory=dict)
 
+    @property
+    def pictures(self) -> ScenePictures:
+        """Where pictures go."""
+        return ScenePictures(self.folder, self.data, self.save_pictures)
+
     def run(self, progress: bool | None) -> None:
         """Append the records of all scenes that are not done yet."""
         data, largest = self.data, self.configuration.largest_n
@@ -194,6 +199,7 @@ class _Evaluation:
         draws = sum(self.configuration.n0 + n for n in largest.values()) + (self.attacked.work if self.attacked else 0)
         with progress_bar(len(data) * draws, counted(len(data), "scene"), show=progress) as advance:
             advance(done * draws)
+            self.pictures.legend()
             self._delete_checkpoints(data.ids[:done])  # a kill may come between a scene's records and this
             for index in range(done, len(data)):
                 file.append(self._records(index, advance))
@@ -222,6 +228,7 @@ class _Evaluation:
         base = labels_record(scene, "base", prediction, classes=len(self.data.classes))
         base = replace(base, sampling_seconds=time.perf_counter() - start)
         yield base
+        self.pictures.of_base(scene, prediction)
         if self.attacked:
             yield from self.attacked.records(model, scene, base, advance)
         for sigma in self.configuration.sigmas:
@@ -238,34 +245,20 @@ class _Evaluation:
             for setting in (setting for setting in self.configuration.settings if setting.sigma == sigma):
                 for certificate, record in self._certified(scene, votes, setting, seconds=seconds):
                     yield record
-                    if self.save_pictures:
-                        self._save_pictures(scene, setting, certificate, prediction)
+                    counted_votes = votes if votes.looks else votes.at(setting.n)
+                    self.pictures.of_certificate(scene, setting, certificate, counted_votes, prediction=prediction)
                 if self.configuration.sets:
                     yield from self._sets(scene, votes, setting)
             if self.save_votes:
                 votes.save(self.folder.votes(scene.id, sigma))
-
-    def _save_pictures(
-        self, scene: Scene, setting: Setting, certificate: Certificate, prediction: IntArray
-    ) -> None:  # fmt: skip
-        stem = self.folder.pictures(scene.id, setting, certificate.correction)
-        with _warned(scene):
-            self.data.domain.save_figures(
-                stem, scene.x, certificate, prediction=prediction, target=scene.labels,
-                colours=self.data.colours / 255, names=self.data.classes,
-            )  # fmt: skip
 
     def _sets(self, scene: Scene, votes: Votes, setting: Setting) -> Iterator[Record]:
         """The records of a scene's sets, and their picture."""
         made = CertifiedSets(self.configuration.sets, self.data.classes, self.configuration.alpha)
         for certificate, record in made.records(scene, votes.at(setting.n), setting):
             yield record
-            if self.save_pictures and certificate is not None:
-                with _warned(scene):
-                    self.data.domain.save_sets(
-                        f"{self.folder.pictures(scene.id, setting, 'sets')}.png", scene.x, certificate,
-                        colours=self.data.colours / 255, names=self.data.classes,
-                    )  # fmt: skip
+            if certificate is not None:
+                self.pictures.of_sets(scene, setting, certificate)
 
     def _votes(
         self, model: Segmenter, scene: Scene, sigma: float, advance: Advance, watch: MetricRecorder | None
@@ -317,15 +310,6 @@ class _Evaluation:
         for scene_id in scene_ids:
             for sigma in self.configuration.sigmas:
                 self.folder.checkpoint(scene_id, sigma).unlink(missing_ok=True)
-
-
-@contextmanager
-def _warned(scene: Scene) -> Iterator[None]:
-    """A picture that fails is a warning: the scene's records are not lost for it."""
-    try:
-        yield
-    except Exception as error:
-        warnings.warn(f"no pictures of {scene.id!r} ({type(error).__name__}: {error})", stacklevel=3)
 
 
 def _require_fit(model: Segmenter, data: DataSet) -> None:

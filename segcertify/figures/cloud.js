@@ -269,10 +269,7 @@ const title = data.title ? `${data.heading}: ${data.title}` : data.heading;
 document.title = document.querySelector("h1").textContent = title;
 canvas.ariaLabel = `3-D view of ${N.toLocaleString("en")} points. Arrow keys turn it, plus and minus zoom, 0 resets.`;
 document.getElementById("claim").textContent = data.claim;
-for (const [term, text] of Object.entries(data.facts)) {
-  element(document.querySelector("dl"), "dt", term);
-  element(document.querySelector("dl"), "dd", text);
-}
+describe(document.querySelector("dl"), data.facts);
 
 const choices = {};
 const fieldset = document.querySelector("fieldset");

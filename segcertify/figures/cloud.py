@@ -1,7 +1,6 @@
-"""Pictures of certified point clouds: two views, and a page on which the cloud turns."""
+"""Pictures of certified point clouds: two views. The page on which a cloud turns is in `cloud_page`."""
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,13 +16,9 @@ from scipy.spatial.transform import Rotation
 from segcertify.arrays import Array, FloatArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError
-from segcertify.figures.page import built, encoded
 from segcertify.figures.palette import Colours, palette
 from segcertify.figures.texts import legend_name, named_legend, wrapped
-from segcertify.names import visible
-from segcertify.noise import described
-from segcertify.numerals import NOTHING, exact, percent, radius_text
-from segcertify.storage.atomic import write_text
+from segcertify.numerals import percent
 
 GREY = "#d2d2d2"
 """Points without a label: abstentions, and what the ground truth ignores."""
@@ -39,7 +34,7 @@ def cloud_figure(points: Array, prediction: IntArray, certificate: Certificate, 
     noise. Also ``target`` (N,), the ground truth, negative where it is ignored; ``colours`` (classes, 3) in [0, 1];
     and ``names`` of the classes. Abstentions and ignored points are grey.
     """
-    cloud = _cloud(points, certificate, prediction=prediction, **shown)
+    cloud = cloud_of(points, certificate, prediction=prediction, **shown)
     ignored = "target" in cloud.labels and cloud.labels["target"].min() < 0
     titles = {
         "target": "ground truth" + (" (grey: ignored)" if ignored else ""),
@@ -65,17 +60,8 @@ def cloud_figure(points: Array, prediction: IntArray, certificate: Certificate, 
     return figure
 
 
-def save_view(path: str | os.PathLike[str], points: Array, certificate: Certificate, **shown: Any) -> None:
-    """Write one HTML file, which needs no other, in which a reader turns the certified cloud and points at its points.
-
-    Arguments as for `cloud_figure`. ``#prediction`` or ``#target`` after the file's address opens those labels.
-    """
-    cloud = _cloud(points, certificate, **shown)
-    write_text(path, built("cloud", _page_data(cloud, certificate)))
-
-
 @dataclass(frozen=True, eq=False)
-class _Cloud:
+class Cloud:
     """Points (N, 3) in the unit ball; for each kind of labels, each point's index (N,) into the parts, or ABSTAIN."""
 
     points: FloatArray
@@ -88,10 +74,10 @@ class _Cloud:
         return np.array([*self.colours, GREY])[self.labels[key]]  # ABSTAIN is the last
 
 
-def _cloud(
+def cloud_of(
     points: Array, certificate: Certificate, *, prediction: IntArray | None = None, target: IntArray | None = None,
     colours: Colours | None = None, names: Sequence[str] = (),
-) -> _Cloud:  # fmt: skip
+) -> Cloud:  # fmt: skip
     """The cloud to draw, once all is checked."""
     xyz = _coordinates(points)
     kinds = {"certified": certificate.labels, "prediction": prediction, "target": target}
@@ -100,7 +86,7 @@ def _cloud(
     parts = parts[parts >= 0]
     indices = {key: np.where(a < 0, ABSTAIN, np.searchsorted(parts, a)) for key, a in labels.items()}
     part_names = [names[part] if part < len(names) else f"class {part}" for part in parts]
-    return _Cloud(xyz, indices, part_names, [to_hex(row) for row in _colours(parts, colours)])
+    return Cloud(xyz, indices, part_names, [to_hex(row) for row in _colours(parts, colours)])
 
 
 def _coordinates(points: Array) -> FloatArray:
@@ -159,25 +145,3 @@ def _legend(figure: Figure, names: Sequence[str], colours: Sequence[str]) -> Non
     figure.set_figheight(figure.get_figheight() + 0.25 * math.ceil(len(dots) / columns))
     entries = [*zip(names, dots, strict=True)]
     named_legend(figure, entries, loc="outside upper center", columns=columns, fontsize=12, handletextpad=0.1)
-
-
-def _page_data(cloud: _Cloud, certificate: Certificate) -> dict[str, Any]:
-    """What the page draws and says."""
-    certified, N, claimed, word = certificate.certified, certificate.N, certificate.claimed, certificate.word
-    return {
-        "title": visible(certificate.input_id),
-        "heading": f"{word.capitalize()} cloud",
-        "caption": "Certified labels." if claimed.certifies else f"{claimed.heading[0].upper()}{claimed.heading[1:]}.",
-        "word": word,
-        "points": encoded(cloud.points, "<f4"),
-        "labels": {key: encoded(labels, "<i4") for key, labels in cloud.labels.items()},
-        "parts": [{"name": visible(n), "colour": c} for n, c in zip(cloud.names, cloud.colours, strict=True)],
-        "facts": {
-            word: f"{certified:,} of {N:,} tested points ({percent(certified / N)})",
-            "radius": f"{radius_text(certificate.radius)} ({claimed.threat})" if claimed.proven else NOTHING,
-            "noise": described(certificate.noise),
-            "draws": f"n0 = {certificate.n0:,}, n = {certificate.n:,}, tau = {exact(certificate.tau)}",
-            "level": f"alpha = {exact(certificate.alpha)}, {certificate.correction}",
-        },
-        "claim": certificate.claim_about(f"the {certified:,} {word} points"),
-    }

@@ -2,14 +2,8 @@
 // --- The image: each pixel's candidate label and how many of n noisy copies agree with it.
 
 const [H, W] = data.size, PIXELS = H * W, n = data.n, N = data.N;
-const TYPES = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array };
 const NONE = data.parts.length;  // the place of labels that are none: abstained, or ignored
 const LAST = data.levels.length - 1;
-
-async function unpacked({ kind, bytes }) {
-  const stream = new Blob([decode(bytes, Uint8Array)]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new TYPES[kind](await new Response(stream).arrayBuffer());
-}
 
 const labels = {};
 let agree, tested, photo, setIndex, setCertified;
@@ -59,15 +53,6 @@ const state = {
 };
 const exploring = () => claim && Object.keys(claim).some((key) => claim[key] !== state.settings[key]);
 let view = { zoom: 1, x: 0, y: 0 }, cursor = null, histogram, levelOf, claimed, byLeast, enough;
-const format = (count) => count.toLocaleString("en");
-
-/** A share in percent, rounded down; never 0 of something. */
-function share(part, whole) {
-  if (!part || !whole) return "0%";
-  const tenths = Math.floor(1000 * part / whole);
-  return tenths ? `${(tenths / 10).toFixed(1)}%` : "below 0.1%";
-}
-
 const inFile = (each) => each.file ? `${each.text} (${each.file} in the file's pixels)` : each.text;
 
 // --- Overlays: each says which pixels have a colour, and which are hatched.
@@ -379,13 +364,6 @@ const across = (radius) => 32 + 258 * radius / Math.max(data.levels[LAST].radius
 const down = (part) => 126 - 116 * part;
 let marker;
 
-function svg(tag, attributes, text = "") {
-  const made = byId("curve").appendChild(document.createElementNS("http://www.w3.org/2000/svg", tag));
-  made.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  return made;
-}
-
 function steps(parts) {  // the share of R in (one level's radius, the next one's] is that of the next
   let path = `M${across(0)},${down(parts[0])}`;
   data.levels.forEach((level, i) => { path += `V${down(parts[i])}H${across(level.radius)}`; });
@@ -393,21 +371,21 @@ function steps(parts) {  // the share of R in (one level's radius, the next one'
 }
 
 function drawCurve() {
-  const total = (key, k) => byLeast.reduce((sum, row) => sum + row[key][k], 0), { valid } = tally("certified");
+  const curve = byId("curve"), total = (key, k) => byLeast.reduce((sum, row) => sum + row[key][k], 0), { valid } = tally("certified");
   for (const [part, text] of [[0, "0"], [0.5, "50%"], [1, "100%"]]) {
-    svg("line", { x1: across(0), x2: 290, y1: down(part), y2: down(part), stroke: "var(--line)" });
-    svg("text", { x: 28, y: down(part) + 3, "text-anchor": "end" }, text);
+    svg(curve, "line", { x1: across(0), x2: 290, y1: down(part), y2: down(part), stroke: "var(--line)" });
+    svg(curve, "text", { x: 28, y: down(part) + 3, "text-anchor": "end" }, text);
   }
-  svg("text", { x: across(0), y: 138 }, "R = 0");
-  svg("text", { x: 290, y: 148, "text-anchor": "end" }, `R (${data.threat})`);
-  svg("text", { x: across(data.levels[LAST].radius), y: 138, "text-anchor": "end" }, data.levels[LAST].text);
-  svg("path", { d: steps(data.levels.map((level) => total("kept", level.count) / N)), stroke: "var(--kept)", "stroke-width": 2 });
+  svg(curve, "text", { x: across(0), y: 138 }, "R = 0");
+  svg(curve, "text", { x: 290, y: 148, "text-anchor": "end" }, `R (${data.threat})`);
+  svg(curve, "text", { x: across(data.levels[LAST].radius), y: 138, "text-anchor": "end" }, data.levels[LAST].text);
+  svg(curve, "path", { d: steps(data.levels.map((level) => total("kept", level.count) / N)), stroke: "var(--kept)", "stroke-width": 2 });
   if (labels.target && valid) {
     const right = steps(data.levels.map((level) => total("right", level.count) / valid));
-    svg("path", { d: right, stroke: "var(--right)", "stroke-width": 2, "stroke-dasharray": "4 2" });
+    svg(curve, "path", { d: right, stroke: "var(--right)", "stroke-width": 2, "stroke-dasharray": "4 2" });
   }
-  svg("circle", { cx: across(data.radius.value), cy: down(tally("certified").kept / N), r: 4, fill: "var(--ink)" });
-  marker = svg("line", { y1: down(1), y2: down(0), stroke: "var(--ink)" });
+  svg(curve, "circle", { cx: across(data.radius.value), cy: down(tally("certified").kept / N), r: 4, fill: "var(--ink)" });
+  marker = svg(curve, "line", { y1: down(1), y2: down(0), stroke: "var(--ink)" });
   const legend = byId("legend"), text = (colour, words) => { element(legend, "span", words).style.color = colour; };
   text("var(--kept)", "Line: pixels that keep their label. ");
   if (labels.target && valid) text("var(--right)", "Dashes: those that are also right. ");
@@ -611,10 +589,7 @@ function setUp() {
     if (text) element(byId("claims"), "p", text);
   }
   for (const text of data.not_promised) element(byId("not"), "li", text);
-  for (const [term, text] of Object.entries(data.facts)) {
-    element(document.querySelector("dl"), "dt", term);
-    element(document.querySelector("dl"), "dd", text);
-  }
+  describe(document.querySelector("dl"), data.facts);
   byId("audit").hidden = !data.audit;
   document.querySelector("code").textContent = data.audit;
   byId("radii").hidden = LAST < 0;

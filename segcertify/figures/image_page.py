@@ -6,7 +6,6 @@ of the radius that each count proves; whatever a slider changes is a look-up.
 
 import io
 import os
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.certification import radii_of_counts
 from segcertify.errors import InputError
 from segcertify.figures.image import as_rgb, class_colours
-from segcertify.figures.page import built, encoded
+from segcertify.figures.page import built, encoded, packed
 from segcertify.figures.palette import Colours
 from segcertify.names import visible
 from segcertify.noise import described
@@ -68,9 +67,9 @@ def save_page(
         "size": list(certificate.labels.shape),
         "photo": _photograph(x),
         "parts": [{"name": visible(n), "colour": c} for n, c in zip(shown.names, shown.colours, strict=True)],
-        "labels": {key: _packed(shown.indices(each), len(shown.names)) for key, each in given.items()},
-        "agree": _packed(votes.agree, votes.n),
-        "tested": None if votes.mask is None else _packed(votes.mask, 1),
+        "labels": {key: packed(shown.indices(each), len(shown.names)) for key, each in given.items()},
+        "agree": packed(votes.agree, votes.n),
+        "tested": None if votes.mask is None else packed(votes.mask, 1),
         "n": votes.n,
         "N": votes.N,
         "levels": _levels(found, votes, table),
@@ -137,13 +136,6 @@ def _photograph(x: Array) -> dict[str, str]:
     kind, options = ("PNG", {"optimize": True}) if image.width * image.height <= PNG_PIXELS else ("JPEG", {})
     image.save(content := io.BytesIO(), format=kind, **({"quality": 88} if kind == "JPEG" else options))
     return {"type": f"image/{kind.lower()}", "bytes": encoded(np.frombuffer(content.getvalue(), np.uint8), "u1")}
-
-
-def _packed(values: Array, largest: int) -> dict[str, str]:
-    """Small integers, compressed: their bytes, and how many each takes."""
-    kind = "u1" if largest < 2**8 else "u2" if largest < 2**16 else "u4"
-    content = zlib.compress(values.astype(f"<{kind}").tobytes(), 9)
-    return {"kind": kind, "bytes": encoded(np.frombuffer(content, np.uint8), "u1")}
 
 
 def _radii(certificate: Certificate, votes: Votes) -> FloatArray:
@@ -216,9 +208,9 @@ def _sets(sets: SetCertificate, shown: _Classes) -> dict[str, Any]:
     members = sets.sets.reshape(len(sets.sets), -1)[:, first].T
     numbered = shown.indices(np.arange(len(sets.sets)))
     return {
-        "index": _packed(key, len(first)),
+        "index": packed(key, len(first)),
         "members": [numbered[inside].tolist() for inside in members],
-        "certified": _packed((sets.labels != ABSTAIN), 1),
+        "certified": packed((sets.labels != ABSTAIN), 1),
         "excludes": sets.excludes,
     }
 

@@ -12,3 +12,38 @@ function element(parent, tag, text = "", properties = {}) {
   made.textContent = text;
   return Object.assign(made, properties);
 }
+
+const TYPES = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array };
+
+/** The integers that Python's ``packed`` wrote. */
+async function unpacked({ kind, bytes }) {
+  const stream = new Blob([decode(bytes, Uint8Array)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new TYPES[kind](await new Response(stream).arrayBuffer());
+}
+
+const format = (count) => count.toLocaleString("en");
+
+/** A share in percent, rounded down; never 0 of something. */
+function share(part, whole) {
+  if (!part || !whole) return "0%";
+  const tenths = Math.floor(1000 * part / whole);
+  return tenths ? `${(tenths / 10).toFixed(1)}%` : "below 0.1%";
+}
+
+/** Terms and texts at the end of a list of them. */
+function describe(list, facts) {
+  for (const [term, text] of Object.entries(facts)) {
+    element(list, "dt", term);
+    element(list, "dd", text);
+  }
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** A new part of a drawing, with a text. */
+function svg(parent, tag, attributes, text = "") {
+  const made = parent.appendChild(document.createElementNS(SVG, tag));
+  made.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}

@@ -8,15 +8,18 @@ allows this one script and this one style, by their digests, and nothing else.
 import base64
 import hashlib
 import re
+import zlib
 from importlib import resources
 from typing import Any
+
+import numpy as np
 
 from segcertify.arrays import Array
 from segcertify.names import script_json
 
 
 def built(name: str, data: dict[str, Any]) -> str:
-    """The page of this name (``"cloud"`` or ``"image"``) with its data; the same data give the same text."""
+    """The page of this name (``"cloud"``, ``"image"`` or ``"run"``) with its data; the same data give the same text."""
     style, script = (_part(f"page.{kind}") + _part(f"{name}.{kind}") for kind in ("css", "js"))
     parts = {
         "script-hash": _source(script), "style-hash": _source(style), "style": style, "body": _part(f"{name}.html"),
@@ -28,6 +31,13 @@ def built(name: str, data: dict[str, Any]) -> str:
 def encoded(values: Array, dtype: str) -> str:
     """The values' bytes as a text, which the pages' function ``decode`` reads."""
     return base64.b64encode(values.astype(dtype).tobytes()).decode()
+
+
+def packed(values: Array, largest: int) -> dict[str, str]:
+    """Integers from 0 to ``largest``, compressed, which the pages' function ``unpacked`` reads."""
+    kind = "u1" if largest < 2**8 else "u2" if largest < 2**16 else "u4"
+    content = zlib.compress(values.astype(f"<{kind}").tobytes(), 9)
+    return {"kind": kind, "bytes": encoded(np.frombuffer(content, np.uint8), "u1")}
 
 
 def _part(file: str) -> str:

@@ -47,7 +47,7 @@ class Past(NamedTuple):
 
 
 class RunFolder:
-    """``config.json``, ``records.jsonl``, ``votes/``, ``certified/`` and ``resume-*.safetensors`` of one evaluation.
+    """``config.json``, ``records.jsonl``, ``thumbnails/``, ``votes/``, ``certified/`` and ``resume-*.safetensors``.
 
     ``scenes`` are the ids of all its scenes; whoever only reads the folder need not give them.
     """
@@ -150,12 +150,26 @@ class RunFolder:
 
     def pictures(self, scene_id: str, setting: Setting, correction: str) -> Path:
         """How the names of a certificate's pictures begin."""
-        claim = f"sigma{exact(setting.sigma)}-n{setting.n}-tau{exact(setting.tau)}-{correction}"
-        return self.path / "certified" / f"{self._names[scene_id]}-{claim}"
+        return self.path / "certified" / f"{self._names[scene_id]}-{_claim_name(setting, correction)}"
+
+    @property
+    def colours(self) -> Path:
+        """The file that tells the classes' colours in thumbnails."""
+        return self.path / "thumbnails" / "colours.json"
+
+    def thumbnail(self, scene_id: str, setting: Setting | None = None, correction: str = "") -> Path:
+        """The small picture of a scene's labels: a certificate's, or without a setting the base model's."""
+        claim = "base" if setting is None else _claim_name(setting, correction)
+        return self.path / "thumbnails" / f"{self._names[scene_id]}-{claim}.jpg"
 
     def checkpoint(self, scene_id: str, sigma: float) -> Path:
         """The file from which a scene's sampling resumes."""
         return self.path / f"resume-{self._names[scene_id]}-sigma{exact(sigma)}.safetensors"
+
+
+def _claim_name(setting: Setting, correction: str) -> str:
+    """What the files of a claim are called by."""
+    return f"sigma{exact(setting.sigma)}-n{setting.n}-tau{exact(setting.tau)}-{correction}"
 
 
 def _kinds(found: Mapping[str, Any]) -> Counter[Kind]:

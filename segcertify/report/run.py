@@ -175,3 +175,18 @@ class Run:
     def curves(self) -> list[Curve]:
         """Certified accuracy against the radius; none for a noise whose radius is not proven."""
         return radius_curves(self.records, self.claim_of, self._looks_of, cap=self.configuration["cap"])
+
+    def tables(self) -> dict[str, Table]:
+        """All tables that this run has, by the names of their files."""
+        found = {
+            "results": self.table(),
+            "classes": self.class_table(),
+            "categories": self.category_table(),
+            "attacked": self.attacked_table(),
+            "skipped": self.skipped_table(),
+            "metrics": self.metric_table(),
+            "sets": self.set_table(),
+            "sets-classes": self.set_class_table(),
+            "sets-named": self.named_set_table(),
+        }
+        return {name: table for name, table in found.items() if table is not None}

@@ -282,7 +282,7 @@ def in_figures(name: str) -> str | None:
 
 def in_pages(name: str) -> str | None:
     """The page of a cloud: the same elements whatever the name, and it can be written."""
-    from segcertify.figures.cloud import save_view
+    from segcertify.figures.cloud_page import save_view
 
     def tags(text: str) -> set[str]:
         with tempfile.TemporaryDirectory() as folder:

@@ -245,7 +245,13 @@ def test_killed_three_times_gives_the_same_records(pets, tmp_path):
         assert votes.read_bytes() == (tmp_path / "killed" / "votes" / votes.name).read_bytes()
     assert json.loads((tmp_path / "killed" / "config.json").read_text())["model"] == "python:my_model:brightness"
     assert not list((tmp_path / "killed").glob("resume*"))
-    assert {file.suffix for file in (tmp_path / "whole" / "report").iterdir()} == {".md", ".tex", ".csv", ".png"}
+    assert {file.suffix for file in (tmp_path / "whole" / "report").iterdir()} == {
+        ".md",
+        ".tex",
+        ".csv",
+        ".png",
+        ".html",
+    }
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

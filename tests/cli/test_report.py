@@ -20,7 +20,7 @@ def test_report(segcertify, run, folder):
     shown = segcertify("report", "run")
     assert "certified accuracy" in shown.text
     written = {path.name for path in (run / "report").iterdir()}
-    assert {"results.md", "results.tex", "results.csv", "classes.csv", "radius.png"} <= written
+    assert {"results.md", "results.tex", "results.csv", "classes.csv", "radius.png", "index.html"} <= written
     found = segcertify("report", "run", "--out", "elsewhere", "--json").json
     assert {Path(file).name for file in found["files"]} == written
     assert {path.name for path in (folder / "elsewhere").iterdir()} == written

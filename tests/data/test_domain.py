@@ -1,5 +1,7 @@
 """Domains: shapes, noise, and which pictures are saved."""
 
+import io
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -41,16 +43,19 @@ def test_where_noise_goes(domain, noise, shape, becomes):
     assert domain.noise(noise, shape) == becomes
 
 
+def votes_of(shape):
+    return Votes(np.ones(shape, int), np.full(shape, 100), n=100, n0=10, noise=Gaussian(0.25))
+
+
 def certificate_of(shape):
-    votes = Votes(np.ones(shape, int), np.full(shape, 100), n=100, n0=10, noise=Gaussian(0.25))
-    return certify_votes(votes, tau=0.75, alpha=0.001)
+    return certify_votes(votes_of(shape), tau=0.75, alpha=0.001)
 
 
 @pytest.mark.parametrize(
     ("domain", "shape", "components", "names"),
     [
         (IMAGE, (3, 8, 9), (8, 9), ["a-sigma0.25-labels.png", "a-sigma0.25.png"]),
-        (CLOUD, (40, 6), (40,), ["a-sigma0.25.png", "a-sigma0.25.html"]),
+        (CLOUD, (40, 6), (40,), ["a-sigma0.25.png"]),
         (ARRAY, (40, 6), (40,), []),
         (IMAGE, (3, 8, 9), (8,), []),  # another model's components
     ],
@@ -65,3 +70,30 @@ def test_pictures(tmp_path, domain, shape, components, names):
     if domain is IMAGE and files:
         with Image.open(files[0]) as image:
             assert (np.asarray(image) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("domain", "shape", "components", "kept"),
+    [
+        (IMAGE, (3, 8, 9), (8, 9), True),
+        (IMAGE, (1, 8, 9), (8, 9), True),
+        (IMAGE, (4, 8, 9), (8, 9), False),  # no colours
+        (CLOUD, (40, 6), (40,), True),
+        (ARRAY, (40, 6), (40,), False),
+        (IMAGE, (3, 8, 9), (8,), False),  # another model's components
+    ],
+)
+def test_pages_and_thumbnails(tmp_path, domain, shape, components, kept):
+    x, labels = np.random.default_rng(0).random(shape), np.ones(components, int)
+    votes = votes_of(components)
+    certificate = certify_votes(votes, tau=0.75, alpha=0.001)
+    path = tmp_path / "deep" / "page.html"
+    found = domain.save_page(path, x, certificate, votes=votes, prediction=labels, target=labels, names=("a", "b"))
+    assert found == ([path] if kept else [])
+    assert path.exists() == kept
+    small = domain.thumbnail(x, labels, colours=np.eye(3), target=labels)
+    if not kept:
+        assert small is None
+        return
+    with Image.open(io.BytesIO(small)) as image:
+        assert image.format == "JPEG"

@@ -441,12 +441,34 @@ def test_a_run_killed_at_any_step_on_the_disk_resumes(pets, tmp_path):
 def test_pictures_are_kept(pets, tmp_path):
     data = load(f"pets:{pets}").limit(1)
     evaluate(brightness, data, out=tmp_path / "run", settings=SETTINGS[:1], save_pictures=True, seed=0)
-    panels, labels = sorted((tmp_path / "run" / "certified").iterdir(), key=lambda path: len(path.name))
+    stem = f"{data.ids[0]}-sigma0.1-n60-tau0.75-holm"
+    panels, labels, page = (tmp_path / "run" / "certified" / f"{stem}{end}" for end in (".png", "-labels.png", ".html"))
+    assert {path.name for path in panels.parent.iterdir()} == {panels.name, labels.name, page.name}
+    assert '"agree"' in page.read_text("utf-8")
     with Image.open(labels) as image:
         assert image.mode == "P"
         assert image.size == (16, 12)
         assert set(np.unique(np.asarray(image))) <= {0, 1, 2, 255}
     assert panels.stat().st_size > 5000
+
+
+def test_thumbnails_are_always_kept(pets, tmp_path):
+    data = load(f"pets:{pets}").limit(2)
+    evaluate(brightness, data, out=tmp_path / "run", settings=SETTINGS[:2], seed=0)
+    claims = ("base", "sigma0.1-n60-tau0.75-holm", "sigma0.1-n120-tau0.9-holm")
+    expected = {f"{each}-{claim}.jpg" for each in data.ids for claim in claims} | {"colours.json"}
+    assert {path.name for path in (tmp_path / "run" / "thumbnails").iterdir()} == expected
+    colours = json.loads((tmp_path / "run" / "thumbnails" / "colours.json").read_text())["colours"]
+    assert colours == [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in data.colours]
+    assert not (tmp_path / "run" / "certified").exists()
+
+
+def test_a_picture_that_fails_costs_no_records(pets, tmp_path, monkeypatch):
+    monkeypatch.setattr("segcertify.figures.thumbnail.image_thumbnail", None)
+    data = load(f"pets:{pets}").limit(1)
+    with pytest.warns(UserWarning, match="no pictures of"):
+        run = evaluate(brightness, data, out=tmp_path / "run", settings=SETTINGS[:1], seed=0)
+    assert len(run.records) == 3
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 
 from segcertify import ABSTAIN, Certificate, Gaussian, InputError, Votes, certify_votes
-from segcertify.figures.cloud import GREY, cloud_figure, save_view
+from segcertify.figures.cloud import GREY, cloud_figure
+from segcertify.figures.cloud_page import save_view
 from segcertify.figures.image import save_figure
 from segcertify.figures.palette import palette
 from segcertify.names import visible

@@ -5,13 +5,12 @@ import io
 import json
 import re
 import warnings
-import zlib
 from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
 import pytest
-from browser import Elements, browse, in_browser, reached
+from browser import Elements, browse, data_of, in_browser, reached, unpacked
 from PIL import Image
 
 import segcertify as sc
@@ -51,22 +50,13 @@ def saved(tmp_path, certificate=CERTIFICATE, votes=VOTES, **options):
     return path
 
 
-def data_of(page):
-    return json.loads(Elements(page.read_text("utf-8")).scripts[0])
-
-
-def unpacked(packed, shape=(H, W)):
-    raw = zlib.decompress(base64.b64decode(packed["bytes"]))
-    return np.frombuffer(raw, f"<{packed['kind']}").reshape(shape).astype(int)
-
-
 def test_the_page_holds_every_pixel(tmp_path):
     data = data_of(saved(tmp_path))
     assert [part["name"] for part in data["parts"]] == list(NAMES)
     maps = {"candidate": VOTES.candidate, "certified": CERTIFICATE.labels, "prediction": VOTES.candidate}
     for key, labels in (maps | {"target": TARGET}).items():
-        assert unpacked(data["labels"][key]).tolist() == np.where(labels < 0, 3, labels).tolist()
-    assert unpacked(data["agree"]).tolist() == VOTES.agree.tolist()
+        assert unpacked(data["labels"][key], (H, W)).tolist() == np.where(labels < 0, 3, labels).tolist()
+    assert unpacked(data["agree"], (H, W)).tolist() == VOTES.agree.tolist()
     with Image.open(io.BytesIO(base64.b64decode(data["photo"]["bytes"]))) as photo:
         assert np.array_equal(np.asarray(photo), np.rint(255 * X.transpose(1, 2, 0)))
     assert data["claim"] == CERTIFICATE.claim
@@ -198,7 +188,7 @@ def sets_of(classes=30):
 def test_sets_are_kept_whole(tmp_path):
     sets = sets_of()
     data = data_of(saved(tmp_path, sets=sets))
-    index, members = unpacked(data["sets"]["index"]), data["sets"]["members"]
+    index, members = unpacked(data["sets"]["index"], (H, W)), data["sets"]["members"]
     assert len(members) < 8
     for row, column in np.ndindex(H, W):
         assert members[index[row, column]] == np.flatnonzero(sets.sets[:, row, column]).tolist()

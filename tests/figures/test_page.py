@@ -14,7 +14,7 @@ from segcertify.figures.page import built, encoded
 EVIL = "{{script}}</script><!--<script><img src=x onerror=\"document.title='owned'\">{{data}}"
 
 
-@pytest.mark.parametrize("name", ["cloud", "image"])
+@pytest.mark.parametrize("name", ["cloud", "image", "run"])
 def test_the_policy_allows_this_script_and_this_style_alone(name):
     text = built(name, {"title": "a"})
     policy = re.search(r'content="(default-src[^"]*)"', text)[1]
@@ -30,7 +30,7 @@ def test_the_policy_allows_this_script_and_this_style_alone(name):
     assert not re.search(r"https?://(?!www.w3.org/2000/svg)|@import|url\(|fetch\(|XMLHttpRequest|innerHTML", text)
 
 
-@pytest.mark.parametrize("name", ["cloud", "image"])
+@pytest.mark.parametrize("name", ["cloud", "image", "run"])
 def test_data_is_data(name):
     """Neither markup nor the template's own marks mean anything in it."""
     page, harmless = Elements(built(name, {"title": EVIL})), Elements(built(name, {"title": "a"}))

@@ -7,7 +7,9 @@ import json
 import re
 import shutil
 import subprocess
+import zlib
 
+import numpy as np
 import pytest
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -31,6 +33,17 @@ class Elements(html.parser.HTMLParser):
     def handle_data(self, data):
         if self.tags[-1:] == ["script"]:
             self.scripts[-1] += data
+
+
+def data_of(page):
+    """The data that a page holds."""
+    return json.loads(Elements(page.read_text("utf-8")).scripts[0])
+
+
+def unpacked(packed, shape=(-1,)):
+    """Integers that a page holds."""
+    raw = zlib.decompress(base64.b64decode(packed["bytes"]))
+    return np.frombuffer(raw, f"<{packed['kind']}").reshape(shape).astype(int)
 
 
 def browse(page, *options, fragment=""):

@@ -17,7 +17,7 @@ def test_every_table_and_figure_is_written(name, tmp_path):
     files = write_report(run, tmp_path / "report")
     tables = ["results", "classes", *(["categories"] if name.startswith("cloud") else [])]
     expected = [f"{table}.{suffix}" for table in tables for suffix in ("md", "tex", "csv")]
-    assert [file.name for file in files] == [*expected, "radius.png"]
+    assert [file.name for file in files] == [*expected, "radius.png", "index.html"]
     assert files[0].read_text(encoding="utf-8") == run.table().markdown()
-    with Image.open(files[-1]) as image:
+    with Image.open(files[-2]) as image:
         assert image.size[0] > 500
