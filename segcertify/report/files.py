@@ -12,7 +12,7 @@ def write_report(run: Run, folder: str | os.PathLike[str]) -> list[Path]:
     """Write all tables and figures of an evaluation to a folder; returns the files."""
     folder = Path(folder)
     tables = {
-        "results": run.table(),
+        "results": run.results_table(),
         "classes": run.class_table(),
         "categories": run.category_table(),
         "attacked": run.attacked_table(),

@@ -52,10 +52,10 @@ def test_grey_ignores_a_few_bright_voxels():
     x = np.zeros((1, 10, 10, 10))
     x[0, 5:] = 0.5
     x[0, 0, 0, 0] = 3000.0  # metal
-    grey = as_grey(x)
+    grey = as_grey(x, x.shape[1:])
     assert grey.min() == 0
     assert (grey[5:] == 1).all()
-    assert (as_grey(np.full((2, 3, 3, 3), 7.0)) == 0).all()
+    assert (as_grey(np.full((2, 3, 3, 3), 7.0), (3, 3, 3)) == 0).all()
 
 
 def test_another_shape_is_refused(certificate):
