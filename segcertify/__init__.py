@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from segcertify.errors import InputError as InputError
     from segcertify.errors import ModelError as ModelError
     from segcertify.evaluation import evaluate as evaluate
+    from segcertify.figures.html import as_html as as_html
+    from segcertify.figures.plots import plot as plot
     from segcertify.looks import Enough as Enough
     from segcertify.metrics.certificate import MetricCertificate as MetricCertificate
     from segcertify.metrics.planning import plan_metric as plan_metric
@@ -57,6 +59,8 @@ _HOME = {
     "certificate": ("ABSTAIN", "Certificate"),
     "votes": ("Votes",),
     "looks": ("Enough",),
+    "figures.plots": ("plot",),
+    "figures.html": ("as_html",),
     "certification": ("certify_votes", "indiv_class", "radius_map"),
     "metrics.certificate": ("MetricCertificate",),
     "metrics.planning": ("plan_metric",),

@@ -56,8 +56,9 @@ def added(a: IntArray, b: IntArray, n: int) -> IntArray:
 
 def most_frequent(counts: IntArray) -> tuple[IntArray, IntArray]:
     """The most frequent class of each component, the lowest of equals, and its count."""
-    labels, best = np.zeros(counts.shape[1:], np.int32), counts[0].astype(np.int32)
+    labels, best = np.zeros(counts.shape[1:], np.int32), np.array(counts[0], np.int32)
     for label, plane in enumerate(counts):
         better = plane > best
-        labels[better], best[better] = label, plane[better]
+        np.copyto(labels, label, where=better)
+        np.copyto(best, plane, where=better)
     return labels, best

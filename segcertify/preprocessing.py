@@ -1,9 +1,9 @@
 """Pre-processing: what was done to an input's file before the noise, in plain values and in words.
 
 A noise proves a radius in the units of the input that it goes on. Files hold something else: images are divided by 255
-and may be resized, clouds are centred and scaled. `of_image` and `of_cloud` write that down, `file_radius` turns a
-radius into the units of the file, `in_words` and `file_words` say it, and every claim, table, figure and card takes its
-words from there.
+and may be resized, clouds are centred and scaled, voxels have a slope and an intercept. `of_image`, `of_cloud` and
+`of_volume` write that down, `file_radius` turns a radius into the units of the file, `in_words` and `file_words` say
+it, and every claim, table, figure and card takes its words from there.
 """
 
 import json
@@ -55,6 +55,14 @@ def of_cloud(
     return values | {name: value for name, value in more.items() if value is not None}
 
 
+def of_volume(spacing: Sequence[float] | None = None) -> dict[str, Any]:
+    """A volume whose voxels have the values of their file: its slope and intercept are applied, as its units ask for.
+
+    ``spacing`` are the distances of neighbouring voxels along its axes.
+    """
+    return {"kind": "volume", "spacing": spacing and [float(side) for side in spacing]}
+
+
 def file_radius(radius: float, norm: str, preprocessing: Preprocessing | None) -> float | None:
     """A radius of the input in the units of its file, rounded down; None where no bound is known.
 
@@ -67,6 +75,8 @@ def file_radius(radius: float, norm: str, preprocessing: Preprocessing | None) -
     values = preprocessing or {}
     if values.get("kind") == "cloud":
         return _cloud_radius(radius, norm, values)
+    if values.get("kind") == "volume":
+        return radius
     before, after = values.get("before"), values.get("after")
     if values.get("kind") != "image" or before is None or after is None or norm not in ("l1", "l2", "linf"):
         return None
@@ -119,7 +129,9 @@ def require_preprocessing(values: Mapping[str, Any]) -> dict[str, Any]:
                 required(name, plain[name])
         in_words(plain)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
-        raise InputError(f"preprocessing cannot be {str(values)[:200]} ({error}): see of_image and of_cloud") from None
+        raise InputError(
+            f"preprocessing cannot be {str(values)[:200]} ({error}): see of_image, of_cloud and of_volume"
+        ) from None
     return plain
 
 
@@ -145,6 +157,14 @@ def _require_point(name: str, value: Sequence[float]) -> None:
         require_finite(name, number)
 
 
+def _require_spacing(name: str, value: Sequence[float]) -> None:
+    """Three distances."""
+    if not isinstance(value, list) or len(value) != 3:
+        raise InputError(f"{name} must be three distances")
+    for distance in value:
+        require_positive(name, distance)
+
+
 def _require_points(name: str, value: Sequence[int]) -> None:
     for count in value:
         require_integer(name, count, at_least=0)
@@ -159,6 +179,7 @@ _KINDS: dict[str, dict[str, Callable[[str, Any], object]]] = {
         "centre": _require_point, "factor": require_positive, "points": _require_points,
         "spread": require_not_negative, "repeats": require_integer,
     },
+    "volume": {"spacing": _require_spacing},
 }  # fmt: skip
 """What the values of each kind must be, where they are given."""
 
@@ -171,7 +192,8 @@ def in_words(preprocessing: Preprocessing | None) -> str:
     """
     if preprocessing is None:
         return ""
-    said = {"image": _image, "cloud": _cloud}.get(preprocessing.get("kind", ""), _other)(preprocessing)
+    kinds = {"image": _image, "cloud": _cloud, "volume": _volume}
+    said = kinds.get(preprocessing.get("kind", ""), _other)(preprocessing)
     return f"The radius is in the units of the input after pre-processing: {said}"
 
 
@@ -214,6 +236,10 @@ def _cloud(values: Preprocessing) -> str:
         "factor follow from all points of the file: moving one of them there by less than the radius may move the "
         "input by more."
     )
+
+
+def _volume(values: Preprocessing) -> str:
+    return "voxels have the values of the file, with its slope and intercept applied (of a CT, Hounsfield units)."
 
 
 def _other(values: Preprocessing) -> str:

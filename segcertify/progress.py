@@ -14,12 +14,18 @@ LINE_EVERY = 60.0
 
 @contextmanager
 def progress_bar(
-    total: int, description: str, *, news: Callable[[], str] = str, show: bool | Advance | None = None
+    total: int,
+    description: str,
+    *,
+    news: Callable[[], str] = str,
+    show: bool | Advance | None = None,
+    expected: float = 0.0,
 ) -> Iterator[Advance]:
     """Gives a function to call with the amount of work just done. By default the bar shows on a terminal only.
 
     Elsewhere a line a minute says how far the work is, and the time left; with ``show=False`` nothing does.
-    ``news`` is called at each step and gives the text at the bar's end. If ``show``
+    ``news`` is called at each step and gives the text at the bar's end. Work of which a minute or more is ``expected``,
+    in seconds, says so in a line of its own before it begins. If ``show``
     is a function, it is called instead of drawing a bar; the caller draws its own.
     """
     if callable(show):
@@ -30,6 +36,8 @@ def progress_bar(
 
     console = Console(stderr=True, markup=False, emoji=False)
     shown = console.is_terminal if show is None else show
+    if show is not False and expected >= LINE_EVERY:
+        console.print(f"{visible(description)}: {total} draws, about {_duration(expected)} on this machine")
     if show is None and not shown:
         yield _lines(total, description, news)
         return

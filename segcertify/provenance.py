@@ -21,11 +21,12 @@ from segcertify.preprocessing import (
     require_plain,
     require_preprocessing,
 )  # fmt: skip
+from segcertify.shown import Shown
 from segcertify.storage.field_types import require_types
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Provenance:
+class Provenance(Shown):
     """Which input, model and seed a sampling run had; votes and all certificates have these fields.
 
     ``input_digest`` is of the input's bytes; ``input_shape`` belongs to it, and the

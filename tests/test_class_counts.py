@@ -233,3 +233,9 @@ def test_certify_without_a_pilot():
         sc.certify(stripes, torch.linspace(0, 1, 20), sigma=0.05, n=5, n0=0, alpha=0.01, seed=0)
     with pytest.raises(sc.InputError, match="prefixes are for votes with a pilot"):
         sc.sample(stripes, image(), noise=NOISE, n=20, n0=0, prefixes=(10,), seed=0)
+
+
+def test_the_most_frequent_class_of_a_single_component():
+    """Of a classification, which has no axes."""
+    labels, best = class_counts.most_frequent(np.array([3, 90, 90], np.uint16))
+    assert (int(labels), int(best)) == (1, 90)

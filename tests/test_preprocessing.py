@@ -15,6 +15,7 @@ from segcertify.preprocessing import (
     in_words,
     of_cloud,
     of_image,
+    of_volume,
     require_plain,
     require_preprocessing,
 )  # fmt: skip
@@ -129,6 +130,19 @@ def test_where_no_radius_of_the_file_is_known():
         assert file_radius(0.5, "l2", said) is None
     assert "after pre-processing: the image was resized from 30 x 45 to 10 x 15 pixels (bilinear)" in in_words(old)
     assert file_radius(0.5, "angle", of_image((30, 45), (10, 15), BOX)) is None
+
+
+def test_of_a_volume():
+    """Its voxels have the values of the file: the radius is in the file's units too."""
+    said = of_volume(np.array([1.0, 1, 2.5]).tolist())
+    assert require_preprocessing(said) == {"kind": "volume", "spacing": [1.0, 1.0, 2.5]}
+    assert file_radius(0.5, "l2", said) == 0.5
+    assert "voxels have the values of the file, with its slope and intercept applied" in in_words(said)
+    for spacing, message in [([1.0, "wide", 1.0], "spacing must be a number"), ([1.0], "must be three distances")]:
+        with pytest.raises(InputError, match=message):
+            require_preprocessing({"kind": "volume", "spacing": spacing})
+    with pytest.raises(InputError, match="spacing must be positive, but got 0"):
+        require_preprocessing({"kind": "volume", "spacing": [1.0, 0.0, 1.0]})
 
 
 def test_noise_that_does_not_reach_the_file():

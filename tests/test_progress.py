@@ -41,6 +41,13 @@ def test_a_log_gets_a_line_a_minute_with_the_time_left(capfd, monkeypatch):
     assert "\x1b" not in "".join(lines)
 
 
+@pytest.mark.parametrize(("seconds", "show", "said"), [(59, None, False), (150, None, True), (150, False, False)])
+def test_long_work_is_announced(capfd, seconds, show, said):
+    with progress_bar(110, "sampling", expected=seconds, show=show) as advance:
+        advance(110)
+    assert capfd.readouterr().err == ("sampling: 110 draws, about 2 min on this machine\n" if said else "")
+
+
 def test_short_work_and_quiet_work_leave_no_lines(capfd, monkeypatch):
     with progress_bar(3, "drawing") as advance:
         advance(3)

@@ -103,7 +103,7 @@ def attack(
 
 def _require_options(image: Path, radius: float | None, tau: float, **counts: int) -> None:
     """Refuse options that no attack can have, before the models are loaded."""
-    from segcertify.data.reading import CLOUD_SUFFIXES
+    from segcertify.data.reading import ARRAY_SUFFIXES, CLOUD_SUFFIXES
 
     for name, count in counts.items():
         require_integer(f"--{name}", count)
@@ -111,7 +111,7 @@ def _require_options(image: Path, radius: float | None, tau: float, **counts: in
         require_positive("radius", radius)
     elif tau == 0.5:
         raise InputError(f"tau={tau:g} certifies no radius to attack within: give --radius, or a larger --tau")
-    if image.suffix.lower() in (".npy", *CLOUD_SUFFIXES):
+    if image.name.lower().endswith((*ARRAY_SUFFIXES, *CLOUD_SUFFIXES)):
         raise InputError(
             f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"
         )

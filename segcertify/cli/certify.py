@@ -25,7 +25,8 @@ def certify(
             help="An image (becomes RGB in [0, 1]). A cloud of points (is centred and scaled to radius 1) in a .txt, "
             ".xyz, .csv, .ply or ascii .pcd file, or in a .npy file if the model is for shapes' parts: columns "
             "x y z, then nx ny nz and label "
-            "where known. Any other .npy file of floats stays as it is."
+            "where known. A volume in a .nii or .nii.gz file (needs segcertify[nifti]). Any other .npy file of floats "
+            "stays as it is: (channels, depth, height, width) is a volume."
         ),
     ],
     model: opt.Model[str],
@@ -91,7 +92,7 @@ def certify(
     drawn = found.domain.noise(parse(opt.noise_on(noise, found.domain.axis))(sigma), x.shape)
     for note in (size_note(segmenter, x.shape), sigma_note(segmenter, sigma), _units_note(segmenter, found, input)):
         printer.note(note)
-    out = opt.folder(out or Path("certified") / file_name(input.stem))
+    out = opt.folder(out or Path("certified") / file_name(input_id(input)))
     if metric:
         print_metrics(
             printer, Smooth(segmenter, drawn, seed=seed, batch_size=batch_size, device=device), found, metric, out=out,

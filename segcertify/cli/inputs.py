@@ -11,7 +11,7 @@ from segcertify.certificate import Certificate
 from segcertify.cli.options import chosen_side
 from segcertify.data import Input, read_input
 from segcertify.data.images.reading import image_size
-from segcertify.data.reading import CLOUD_SUFFIXES
+from segcertify.data.reading import ARRAY_SUFFIXES, CLOUD_SUFFIXES, input_name
 from segcertify.figures.palette import Colours, part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.models import PartSegmenter, card_of, given_short_side
@@ -31,7 +31,7 @@ def read(
 ) -> Input:
     """An input as the model takes it: clouds with or without normals, images at its size, labels of its classes."""
     shapes, card, side = _for_shapes(model), card_of(model), chosen_side(short_side, full_size)
-    if side is None and not full_size and path.suffix.lower() not in (".npy", *CLOUD_SUFFIXES):
+    if side is None and not full_size and not path.name.lower().endswith((*ARRAY_SUFFIXES, *CLOUD_SUFFIXES)):
         side = given_short_side(model, image_size(path))
     return read_input(
         path,
@@ -47,7 +47,7 @@ def read(
 
 def input_id(path: Path) -> str:
     """The id of an input that a file holds: its name without the suffix. With the seed it fixes every draw."""
-    return path.stem
+    return input_name(path)
 
 
 def draw(model: Segmenter, read_in: Input, certificate: Certificate, *, device: str, stem: Path) -> list[Path]:

@@ -189,7 +189,10 @@ Size = Annotated[
 InputFile = Annotated[
     Path | None, _option("--input", "The input that was certified; in plan one whose draws are timed, with --model.")
 ]
-Label = Annotated[Path | None, _option("--label", "Ground truth of an image: a PNG of class numbers.", INPUT)]
+Label = Annotated[
+    Path | None,
+    _option("--label", "Ground truth: of an image a PNG of class numbers, of a volume .nii.gz or .npy.", INPUT),
+]
 Ignore = Annotated[int, _option("--ignore", "The number that stands for no ground truth.", INPUT)]
 Every = Annotated[T, _option("--every", "Take every k-th scene of the data set.", INPUT)]
 Limit = Annotated[int | None, _option("--limit", "Take at most this many scenes.", INPUT)]

@@ -29,7 +29,7 @@ def print_report(run: Path, printer: Printer, *, out: Path | None = None, alread
     remove_stale(out)
     files = write_report(loaded, out, run_folder=run)
     tables = {
-        "results": loaded.table(), "attacked": loaded.attacked_table(), "metrics": loaded.metric_table(),
+        "results": loaded.results_table(), "attacked": loaded.attacked_table(), "metrics": loaded.metric_table(),
         "sets": loaded.set_table(), "sets_named": loaded.named_set_table(), "skipped": loaded.skipped_table(),
     }  # fmt: skip
     for table in tables.values():

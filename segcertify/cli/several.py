@@ -46,14 +46,14 @@ def for_each_input(command: Callable[..., None]) -> Callable[..., None]:
 def _files(given: Sequence[Path]) -> list[Path]:
     """The files that were named, and those in the folders that were."""
     from segcertify.data.images.unlabelled import SUFFIXES
-    from segcertify.data.reading import CLOUD_SUFFIXES
+    from segcertify.data.reading import ARRAY_SUFFIXES, CLOUD_SUFFIXES
 
-    known, files = (*SUFFIXES, *CLOUD_SUFFIXES, ".npy"), list[Path]()
+    known, files = (*SUFFIXES, *CLOUD_SUFFIXES, *ARRAY_SUFFIXES), list[Path]()
     for path in given:
         if not path.is_dir():
             files.append(path)
             continue
-        inside = sorted(each for each in path.iterdir() if each.suffix.lower() in known and each.is_file())
+        inside = sorted(each for each in path.iterdir() if each.name.lower().endswith(known) and each.is_file())
         if not inside:
             raise InputError(f"{path} holds no inputs: expected files that end in {', '.join(known)}")
         files += inside
@@ -62,9 +62,11 @@ def _files(given: Sequence[Path]) -> list[Path]:
 
 def _folders(inputs: Sequence[Path], out: Path | None) -> dict[Path, Path]:
     """Where the results of each input go: a folder of its name, which only one of them may have."""
+    from segcertify.data.reading import input_name
+
     folders: dict[Path, Path] = {}
     for input in inputs:
-        folder = (out or Path("certified")) / file_name(input.stem)
+        folder = (out or Path("certified")) / file_name(input_name(input))
         if (other := next((each for each, taken in folders.items() if taken == folder), None)) is not None:
             raise InputError(f"{other} and {input} would both write to {folder}: rename one, or certify it by itself")
         folders[input] = folder

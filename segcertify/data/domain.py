@@ -1,4 +1,4 @@
-"""Domain: what an input is (an image, a point cloud, any other array), and all that follows from it."""
+"""Domain: what an input is (an image, a point cloud, a volume, any other array), and all that follows from it."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Domain:
-    """A kind of input: `IMAGE`, `CLOUD`, or `ARRAY` for all others."""
+    """A kind of input: `IMAGE`, `CLOUD`, `VOLUME`, or `ARRAY` for all others."""
 
     name: str
     unit: str
@@ -60,7 +60,7 @@ class Domain:
 
         ``STEM.png`` shows the input, its ``target`` (negative where it says nothing), the base model's ``prediction``
         and the certified labels. Beside it an image has ``STEM-labels.png``, the certified labels alone as a PNG with
-        a palette. An array has no pictures.
+        a palette. A volume has its middle slices in ``STEM.png``, an array no pictures.
         """
         if self.draw is None or certificate.labels.shape != self.components(x.shape):
             return []
@@ -153,6 +153,14 @@ def _cloud_sketch(x: Array, labels: IntArray, colours: Colours, **shown: Any) ->
     return cloud_thumbnail(x, labels, colours, **shown)
 
 
+def _draw_volume(stem: Path, x: Array, certificate: Certificate, **shown: Any) -> list[Path]:
+    from segcertify.figures import image, volume
+
+    picture = Path(f"{stem}.png")
+    image.save_figure(volume.slices_figure(x, certificate=certificate, **shown), picture)
+    return [picture]
+
+
 IMAGE = Domain(
     "image", "pixels", lambda shape: shape[1:] if len(shape) == 3 else None, bounds=(0.0, 1.0), draw=_draw_image,
     page=_image_page, sketch=_image_sketch,
@@ -163,10 +171,14 @@ CLOUD = Domain(
     axis=1, draw=_draw_cloud, page=_cloud_page, sketch=_cloud_sketch,
 )  # fmt: skip
 """A line for each point (points, columns): x, y, z, then what else is known of it, such as its normal."""
+VOLUME = Domain(
+    "volume", "voxels", lambda shape: shape[1:] if len(shape) == 4 else None, draw=_draw_volume
+)  # fmt: skip
+"""Voxels (channels, depth, height, width), or in whatever order of axes the model takes."""
 ARRAY = Domain("array", "components", lambda _: None)
 """Floats of which nothing is known."""
 
 
 def domain_of(shape: Shape) -> Domain:
     """The domain of an input of which only the shape is known."""
-    return next((domain for domain in (IMAGE, CLOUD) if domain.components(shape) is not None), ARRAY)
+    return next((domain for domain in (IMAGE, CLOUD, VOLUME) if domain.components(shape) is not None), ARRAY)

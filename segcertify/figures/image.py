@@ -84,7 +84,9 @@ def panel_figure(
     figure = Figure(figsize=(12, height))
     figure.set_layout_engine("constrained", h_pad=pad)
     FigureCanvasAgg(figure)
-    for axes, (title, image) in zip(figure.subplots(rows, len(panels) // rows).flat, panels.items(), strict=True):
+    for axes, (title, image) in zip(
+        figure.subplots(rows, len(panels) // rows, squeeze=False).flat, panels.items(), strict=True
+    ):
         axes.imshow(image, interpolation="nearest")
         axes.set(xticks=[], yticks=[])
         axes.set_title(title, fontsize=fontsize)

@@ -45,20 +45,19 @@ def sizes_image(certificate: SetCertificate) -> Colours:
 
 
 def sets_figure(
-    x: Array, certificate: SetCertificate, *, colours: Colours | None = None, names: Sequence[str] = ()
+    x: Array | None, certificate: SetCertificate, *, colours: Colours | None = None, names: Sequence[str] = ()
 ) -> Figure:
-    """An image (3, height, width), its sets, and their sizes, above the claim."""
+    """An image (3, height, width) if given, its sets, and their sizes, above the claim."""
     present = _present(certificate)
     table = class_colours([np.flatnonzero(present)], colours)
     N = certificate.labels.size
     few = percent(float(np.count_nonzero(certificate.sizes <= 2)) / N)
-    panels = {
-        "input": as_rgb(x),
+    panels = ({} if x is None else {"input": as_rgb(x)}) | {
         f"{percent(certificate.certified / N)} certified (plain), two labels striped": sets_image(certificate, table),
         f"labels in a set: white 1, black 4 or more; {few} up to 2": sizes_image(certificate),
     }
     height, width = certificate.labels.shape
-    figure = panel_figure(panels, rows=1, height=4 * height / width + 1.7, fontsize=10)
+    figure = panel_figure(panels, rows=1, height=12 / len(panels) * height / width + 1.7, fontsize=10)
     add_upper_legend(figure, swatches(table, names, [np.flatnonzero(present)]) + _pairs(certificate, table, names))
     stripes = "Stripes of a colour and white: this label or no majority."
     figure.supxlabel(wrapped(f"{certificate.claim} {stripes}", 150), fontsize=9)

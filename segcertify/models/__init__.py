@@ -17,6 +17,7 @@ from segcertify.models.networks.lite import Lite
 from segcertify.models.networks.pointnet2 import PointNet2, load_pointnet2
 from segcertify.models.saved import bundled, join, load_bundled, load_trained
 from segcertify.models.wrappers.adapters import adapt
+from segcertify.models.wrappers.decisions import Decisions
 from segcertify.models.wrappers.denoised import Denoised, sigma_note
 from segcertify.models.wrappers.ensemble import Ensemble, View
 from segcertify.models.wrappers.multiscale import MultiScale
@@ -24,8 +25,8 @@ from segcertify.models.wrappers.part_segmenter import PartSegmenter
 from segcertify.models.wrappers.precision import with_precision
 
 __all__ = [
-    "Card", "Denoised", "Denoiser", "Ensemble", "FDnCNN", "HRNet", "Lite", "MultiScale", "PartSegmenter", "PointNet2",
-    "View", "adapt", "best_size", "bundled", "card_of", "compile_seconds", "from_diffusion", "given_short_side", "join",
+    "Card", "Decisions", "Denoised", "Denoiser", "Ensemble", "FDnCNN", "HRNet", "Lite", "MultiScale", "PartSegmenter",
+    "PointNet2", "View", "adapt", "best_size", "bundled", "card_of", "compile_seconds", "from_diffusion", "given_short_side", "join",
     "load", "load_bundled", "load_denoiser", "load_hrnet", "load_huggingface", "load_onnx", "load_pointnet2",
     "load_pt2", "load_state", "load_torchscript", "load_trained", "new", "optimised", "read_card", "save_model",
     "sigma_note", "size_note", "start_from", "with_precision",

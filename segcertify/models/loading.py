@@ -17,6 +17,7 @@ from segcertify.models.networks.hrnet import load_hrnet
 from segcertify.models.networks.pointnet2 import PointNet2, load_pointnet2
 from segcertify.models.saved import IN_REPOSITORY, bundled, load_bundled, load_trained, read_weights
 from segcertify.models.wrappers.adapters import Adapted, adapt
+from segcertify.models.wrappers.decisions import Decisions
 from segcertify.models.wrappers.denoised import Denoised
 from segcertify.models.wrappers.multiscale import SETTINGS, MultiScale, setting
 from segcertify.models.wrappers.part_segmenter import PartSegmenter
@@ -66,7 +67,8 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
     ``?base_size=520``), and ``?mean=0.5,0.5,0.5&std=...``, a normalisation to put inside (instead of the one that
     ``hrnet`` and ``hf`` bring); models trained here keep theirs. ``?bgr=true`` reverses the channels first, for models
     that were trained on BGR: mean and std are then blue first too. ``?denoiser=default`` or ``?denoiser=FILE`` puts a
-    denoiser before the model (`Denoised`), for noise of ``?denoiser_sigma=``, by default 0.25. Models for parts of
+    denoiser before the model (`Denoised`), for noise of ``?denoiser_sigma=``, by default 0.25. ``?above=0`` makes
+    decisions of the scores of a binary or multi-label model (`Decisions`); 0.5 of probabilities. Models for parts of
     shapes take ``?category=Chair&runs=3`` instead: see `PartSegmenter`. `card_of` the result is what a file says about
     its model.
     """
@@ -81,7 +83,7 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
     scale, base_size = options.pop("scale", None), options.pop("base_size", None)
     if base_size is not None:
         scale = replace(setting("1") if scale is None else scale, base_size=base_size)
-    reverse = options.pop("bgr", False)
+    reverse, above = options.pop("bgr", False), options.pop("above", None)
     denoiser, denoiser_sigma = options.pop("denoiser", None), options.pop("denoiser_sigma", None)
     if denoiser is None and denoiser_sigma is not None:
         raise InputError(f"{spec}: denoiser_sigma is for a denoiser: write denoiser=default too, or leave it out")
@@ -101,9 +103,10 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
     elif parts:
         raise InputError(f"{target} takes images, but category and runs are for models of clouds: leave them out")
     if isinstance(model, PartSegmenter):
-        if scale or statistics or reverse or denoiser:
+        if scale or statistics or reverse or denoiser or above is not None:
             raise InputError(
-                f"{spec}: scale, mean, std, bgr and denoiser are for images, but this model takes clouds: remove them"
+                f"{spec}: scale, mean, std, bgr, above and denoiser are for images, but this model takes clouds: "
+                "remove them"
             )
         return model.eval()
     adapted = adapt(model, **({} if inside else statistics)).eval()
@@ -113,7 +116,7 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
         sigma = SIGMA if denoiser_sigma is None else denoiser_sigma
         segmenter = Denoised(segmenter, load_denoiser(denoiser), sigma)
     segmenter.fast = True
-    return segmenter
+    return segmenter if above is None else Decisions(segmenter, above=above)
 
 
 def _scheme(spec: Spec) -> Scheme:
@@ -169,7 +172,8 @@ def _output(text: str) -> int | str:
 
 _SCALE = Option(f"NUMBER,NUMBER,... (or {', '.join(SETTINGS)})", setting)
 _DENOISER = {"denoiser": Option("default (or FILE)"), "denoiser_sigma": Option("NUMBER", float)}
-_COMMON = {"scale": _SCALE, "base_size": POSITIVE, "mean": NUMBERS, "std": NUMBERS, "bgr": FLAG, **_DENOISER}
+_ABOVE = {"above": Option("NUMBER (0 for logits, 0.5 for probabilities)", float)}
+_COMMON = {"scale": _SCALE, "base_size": POSITIVE, "mean": NUMBERS, "std": NUMBERS, "bgr": FLAG, **_ABOVE, **_DENOISER}
 _OUTPUT = {"output": Option("NUMBER (or NAME)", _output)}
 _PARTS = {"category": Option("NAME"), "runs": POSITIVE}
 _BUNDLED = Scheme("", load_bundled, _PARTS, normalisation="fixed")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from segcertify import names
 from segcertify.claims import Claim, MetricClaim, looked, seed_assumption
 from segcertify.errors import InputError
 from segcertify.noise import Gaussian, Noise, from_plain, parse
@@ -14,6 +15,7 @@ from segcertify.numerals import counted, exact
 from segcertify.preprocessing import in_words
 from segcertify.records import Record, RunFolder
 from segcertify.report.attacked import AttackedRow, attacked_rows, attacked_table
+from segcertify.report.frame import framed
 from segcertify.report.metrics import MetricCurve, metric_curves, metric_rows, metric_table
 from segcertify.report.sets import SetRow, named_set_table, set_class_table, set_rows, set_table
 from segcertify.report.summary import Curve, Row, category_table, class_table, radius_curves, results_table, summarize
@@ -114,13 +116,24 @@ class Run:
         """The scores under attack at each radius, beside what is certified; none if nothing was attacked."""
         return attacked_rows(self.records, self.rows, self.configuration["categories"])
 
-    def table(self) -> Table:
+    def _repr_html_(self) -> str:
+        """What notebooks show: the table of all settings."""
+        return self.results_table().html() if self.records else f"<code>{names.html(repr(self))}</code>"
+
+    def table(self) -> Any:
+        """All settings as a pandas DataFrame, where pandas is installed; else as `results_table`.
+
+        The DataFrame has the methods of the table too, such as ``markdown()`` (`segcertify.report.frame`).
+        """
+        return framed(self.results_table())
+
+    def results_table(self) -> Table:
         """All settings."""
         found = results_table(self.rows, title=self.title, preprocessing=self.configuration["preprocessing"])
         if (skipped := self.skipped_table()) is None:
             return found
-        names = ", ".join(name for name, _ in skipped.rows[:3]) + (", ..." if skipped.rows[3:] else "")
-        said = f"{counted(len(skipped.rows), 'scene')} could not be read and was skipped, in no row: {names}."
+        listed = ", ".join(name for name, _ in skipped.rows[:3]) + (", ..." if skipped.rows[3:] else "")
+        said = f"{counted(len(skipped.rows), 'scene')} could not be read and was skipped, in no row: {listed}."
         return replace(found, notes=(said.replace(" was ", " were ") if skipped.rows[1:] else said, *found.notes))
 
     def skipped_table(self) -> Table | None:
@@ -179,7 +192,7 @@ class Run:
     def tables(self) -> dict[str, Table]:
         """All tables that this run has, by the names of their files."""
         found = {
-            "results": self.table(),
+            "results": self.results_table(),
             "classes": self.class_table(),
             "categories": self.category_table(),
             "attacked": self.attacked_table(),

@@ -43,6 +43,26 @@ class Table:
         ]
         return "\n".join(lines) + "\n"
 
+    def html(self) -> str:
+        """A table of HTML with its title above and its notes folded below; in the page's own colours."""
+        line = "border-bottom:1px solid rgba(128, 128, 128, .45);padding:.25em .6em;text-align:"
+        heads, *rows = (
+            "".join(
+                f'<{tag} style="{line}{"right" if column else "left;white-space:nowrap"}">{names.html(cell)}</{tag}>'
+                for column, cell in enumerate(cells)
+            )
+            for tag, cells in [("th", self.heads), *(("td", row) for row in self.rows)]
+        )
+        notes = "".join(f"<li>{names.html(note)}</li>" for note in self.notes)
+        return (
+            f'<div style="font-weight:600">{names.html(self.title)}</div>'
+            f'<table style="border-collapse:collapse;font-size:.9em"><thead><tr>{heads}</tr></thead>'
+            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
+            + (f"<details><summary>What the numbers say</summary><ul>{notes}</ul></details>" if notes else "")
+        )
+
+    _repr_html_ = html
+
     def csv(self) -> str:
         """Comma-separated values, heads first."""
         return "".join(names.csv_line(row) for row in (self.heads, *self.rows))

@@ -80,8 +80,10 @@ def sampled(
     """
     state = saved.load() or State("candidate" if n0 else "agree", 0, draws.batch_size, {})
     draws.batch_size = state.batch_size  # resuming keeps the batch partition
-    with saved.watching(), progress_bar(n0 + n, "sampling", show=progress) as advance:
-        advance(state.done + (n0 if state.phase == "agree" else 0))
+    done = state.done + (n0 if state.phase == "agree" else 0)
+    expected = draws.seconds * (n0 + n - done)
+    with saved.watching(), progress_bar(n0 + n, "sampling", show=progress, expected=expected) as advance:
+        advance(done)
         candidate = None
         pilot: Arrays = {}
         if state.phase == "candidate":

@@ -135,6 +135,11 @@ class Draws:
         return ModelError(f"{said} (after {start} draws for {which}, of the input {self.input_id!r})")
 
     @property
+    def seconds(self) -> float:
+        """What a draw takes, as its model's probe measured it; 0 where that is not known."""
+        return self._probe.seconds
+
+    @property
     def classes(self) -> int | None:
         """How many classes the model's logits have; None for a model that gives labels."""
         return self._probe.classes

@@ -104,7 +104,7 @@ def metric_values(
         values = np.array(state.arrays.get("values", ()))
         if values.shape != (len(metrics), n) or values.dtype != np.float64 or not np.isfinite(values).all():
             raise InputError("the checkpoint holds no values of these metrics: delete it to start anew")
-    with saved.watching(), progress_bar(n, "sampling", show=progress) as advance:
+    with saved.watching(), progress_bar(n, "sampling", show=progress, expected=draws.seconds * (n - start)) as advance:
         advance(start)
         for stop, labels in draws.batches("agree", start, n, advance=advance):
             values[:, start:stop] = values_of(metrics, labels)

@@ -6,9 +6,10 @@ its shape alone, so that one probe serves all inputs of that shape, and its
 fingerprint identifies the model whatever the input, the seed and the batch size.
 """
 
+import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -45,6 +46,8 @@ class Probe:
     """All answers to the first draw, in plain values: they identify a model that has no weights."""
     classes: int | None
     """How many classes the logits have; None for a model that gives labels."""
+    seconds: float = field(default=0.0, compare=False)
+    """What a draw took in the last pass; 0 on CUDA, where nothing waits for the end."""
 
 
 def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | None) -> Probe:
@@ -54,7 +57,7 @@ def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | 
     """
     fixed = DrawStream(0, "probe", "probe", 0).uniform_(torch.empty(like.shape, dtype=like.dtype)).to(like.device)
     with measured_takes():
-        output, batch = _outputs(model, noise, fixed, size=min(2, batch_size or probe_size(fixed)))
+        output, batch, seconds = _outputs(model, noise, fixed, size=min(2, batch_size or probe_size(fixed)))
     labels = to_labels(output, batch)
     components = tuple(labels.shape[1:])
     if 0 in components:
@@ -63,7 +66,9 @@ def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | 
         _warn_of_cropping(tuple(output.shape), tuple(batch.shape[2:]))
     fitting = batch_size or fitting_batch_size(fixed, output)
     classes = output.shape[1] if output.is_floating_point() else None
-    return Probe(components, fingerprint(output[0]), fitting, len(output), answers(output[0], labels[0]), classes)
+    seconds = 0.0 if like.is_cuda else seconds / len(output)
+    found = answers(output[0], labels[0])
+    return Probe(components, fingerprint(output[0]), fitting, len(output), found, classes, seconds)
 
 
 def _resizes(model: Segmenter) -> bool:
@@ -108,22 +113,29 @@ def fingerprint(output: torch.Tensor) -> tuple[float, ...]:
     return tuple(float(number) for number in chosen.float())
 
 
-def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor, float]:
     """Outputs for two draws, of which the first is drawn again at another index of a batch and beside another draw.
+
+    The number is the seconds that the last pass took.
 
     In batches of one, another draw comes between the two calls: a model must not answer from the batch before.
     """
+
+    seconds = 0.0
 
     def outputs(*draws: int) -> tuple[torch.Tensor, torch.Tensor]:
         return noisy_outputs(model, noise, x, [DrawStream(0, "probe", "probe", 1 + j) for j in draws])
 
     def attempt(size: int) -> tuple[torch.Tensor, ...]:
+        nonlocal seconds
         try:
             output, batch = outputs(*[0, 1][:size])
             output = output.clone()  # a model may use its memory again
             others, others_batch = (each.clone() for each in outputs(*[2, 0][:size]))
             forget_peak(x.device)
+            start = time.perf_counter()
             beside, beside_batch = (each[0] for each in outputs(*[0, 3][:size]))
+            seconds = time.perf_counter() - start
         except Exception as error:
             if (isinstance(error, InputError) and not isinstance(error, ModelError)) or out_of_memory(error):
                 raise
@@ -149,7 +161,7 @@ def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tupl
     changed = max(_changed(output[0], answer, others[0]) for answer, _ in again)
     if changed:
         raise dependent_answers(model, f"{changed} of {output[0].numel()} numbers changed")
-    return output, batch
+    return output, batch, seconds
 
 
 def _changed(first: torch.Tensor, again: torch.Tensor, other: torch.Tensor) -> int:

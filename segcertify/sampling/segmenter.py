@@ -192,10 +192,15 @@ def _require_logits(logits: torch.Tensor, batch: torch.Tensor) -> None:
 
 def _checked_argmax(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """`_argmax` of logits that must be finite."""
-    low, high = torch.aminmax(logits)
+    require_finite_scores(logits)
+    return _argmax(logits, batch)
+
+
+def require_finite_scores(scores: torch.Tensor) -> None:
+    """Refuse NaN and infinity: a label from them means nothing."""
+    low, high = torch.aminmax(scores)
     if not (torch.isfinite(low) and torch.isfinite(high)):
         raise InputError(NOT_FINITE)
-    return _argmax(logits, batch)
 
 
 def coarse_logits(output: torch.Tensor, batch: torch.Tensor) -> bool:
@@ -280,7 +285,7 @@ def _require_layout(shape: tuple[int, ...], x: tuple[int, ...]) -> None:
     if shape[1] == 1:
         raise InputError(
             f"logits of shape {shape} have one class, so every label would be 0: "
-            "for a binary model return labels, such as (scores > 0)[:, 0]"
+            "for a binary model use segcertify.models.Decisions(model), in a spec ?above=0 (0.5 for probabilities)"
         )
     if len(shape) == len(extent) + 1 and shape[1:] == extent and len(x) > 2:
         raise InputError(f"floats of shape {shape} have no class axis: return logits, or integer labels")

@@ -16,7 +16,7 @@ TEXT_LINES = 1_000_000
 PLY_BYTES = 256 * MIB
 """bytes of a PLY file"""
 ARRAY_BYTES = 512 * MIB
-"""bytes of a ``.npy`` file"""
+"""bytes of a ``.npy`` file, or of a NIfTI file, packed and unpacked"""
 DETAILS_BYTES = 768 * MIB
 """bytes of PASCAL in Detail's ``trainval_merged.json``"""
 IMAGE_BYTES = 512 * MIB

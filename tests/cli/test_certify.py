@@ -536,3 +536,33 @@ def test_errors_that_k_fwer_allows_are_subtracted_from_the_accuracy(files, segce
     shown = segcertify("certify", *arguments, "--correction", "k-fwer", "--b", 10)
     found = sc.Certificate.load(next((files / "certified" / "photo").glob("cert*.safetensors")))
     assert shown.json["truth"]["accuracy"] == pytest.approx(((found.labels == 0).sum() - 10) / (24 * 32))
+
+
+VOLUME_MODEL = """
+import torch
+
+def make():
+    pool = torch.nn.AvgPool3d(3, stride=2, padding=1, count_include_pad=False)
+    return lambda batch: torch.cat([0.5 - pool(batch), pool(batch) - 0.5], 1)
+"""
+
+
+def test_certify_a_volume(folder, segcertify):
+    """Votes, certificate, accuracy and a picture of slices; coarser scores are upsampled along three axes."""
+    (folder / "my_volumes.py").write_text(VOLUME_MODEL)
+    labels = np.zeros((8, 10, 12), np.uint8)
+    labels[2:6, 3:8, 4:9] = 1
+    np.save(folder / "scan.npy", labels[None].astype(np.float32))
+    np.save(folder / "labels.npy", labels)
+    options = ["--model", "python:my_volumes:make", "--sigma", 0.25, "--seed", 1, "--label", "labels.npy"]
+    shown = segcertify("certify", "scan.npy", *options, "--sets")
+    assert "certified and right: the accuracy" in shown.text
+    out = folder / "certified" / "scan"
+    assert {file.name for file in out.iterdir()} == {
+        "certificate.safetensors", "votes.safetensors", "certified.png", "sets.safetensors",
+    }  # fmt: skip
+    certificate = sc.Certificate.load(out / "certificate.safetensors")
+    assert certificate.labels.shape == (8, 10, 12)
+    kept = ~certificate.abstained
+    assert kept.mean() > 0.5
+    assert (certificate.labels[kept] == labels[kept]).mean() > 0.9

@@ -7,12 +7,12 @@ import pytest
 from PIL import Image
 
 from segcertify import AxisRotation, Gaussian, Laplace, Votes, certify_votes
-from segcertify.data.domain import ARRAY, CLOUD, IMAGE, domain_of
+from segcertify.data.domain import ARRAY, CLOUD, IMAGE, VOLUME, domain_of
 
 
 @pytest.mark.parametrize(
     ("shape", "domain", "components"),
-    [((3, 4, 5), IMAGE, (4, 5)), ((8, 6), CLOUD, (8,)), ((8,), ARRAY, None), ((2, 3, 4, 5), ARRAY, None)],
+    [((3, 4, 5), IMAGE, (4, 5)), ((8, 6), CLOUD, (8,)), ((2, 3, 4, 5), VOLUME, (3, 4, 5)), ((8,), ARRAY, None)],
 )
 def test_shapes(shape, domain, components):
     assert domain_of(shape) is domain
@@ -20,8 +20,9 @@ def test_shapes(shape, domain, components):
 
 
 def test_what_each_says_of_itself():
-    assert [(d.name, d.unit, d.bounds) for d in (IMAGE, CLOUD, ARRAY)] == [
-        ("image", "pixels", (0, 1)), ("cloud", "points", None), ("array", "components", None),
+    assert [(d.name, d.unit, d.bounds) for d in (IMAGE, CLOUD, VOLUME, ARRAY)] == [
+        ("image", "pixels", (0, 1)), ("cloud", "points", None), ("volume", "voxels", None),
+        ("array", "components", None),
     ]  # fmt: skip
     assert repr(CLOUD) == "Domain(cloud)"
 
@@ -56,6 +57,7 @@ def certificate_of(shape):
     [
         (IMAGE, (3, 8, 9), (8, 9), ["a-sigma0.25-labels.png", "a-sigma0.25.png"]),
         (CLOUD, (40, 6), (40,), ["a-sigma0.25.png"]),
+        (VOLUME, (2, 4, 8, 9), (4, 8, 9), ["a-sigma0.25.png"]),
         (ARRAY, (40, 6), (40,), []),
         (IMAGE, (3, 8, 9), (8,), []),  # another model's components
     ],

@@ -1,5 +1,7 @@
 """One input from a file: what it becomes, its domain, its ground truth, its size."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import trees
@@ -7,7 +9,7 @@ from PIL import Image
 from trees import write
 
 from segcertify import InputError, data
-from segcertify.data.domain import ARRAY, CLOUD, IMAGE
+from segcertify.data.domain import ARRAY, CLOUD, IMAGE, VOLUME
 from segcertify.data.images.resize import Resize
 
 
@@ -37,7 +39,7 @@ def test_bad_files(tmp_path):
     write(tmp_path / "deep.png", np.full((4, 4), 1000, np.uint16))
     for name, message in [
         ("missing.png", "no file at"),
-        ("ints.npy", "must hold one array of floats, but holds int64"),
+        ("ints.npy", "must hold one array of floats, but holds int64: save array.astype"),
         ("objects.npy", "not a readable .npy file of numbers"),
         ("broken.npy", "not a readable .npy file"),
         ("text.png", "not an image that is read"),
@@ -52,12 +54,19 @@ def test_domains(tmp_path):
     """A file's suffix says what it holds; of arrays, the shape of colours makes an image."""
     write(tmp_path / "a.png", trees.picture(0, (5, 7)))
     np.savetxt(tmp_path / "a.txt", trees.rows(0, [0, 1])[:, :3])
-    for name, shape in {"colours": (3, 5, 7), "grey": (1, 5, 7), "table": (9, 6), "line": (4,), "number": ()}.items():
+    for name, shape in {
+        "colours": (3, 5, 7),
+        "grey": (1, 5, 7),
+        "table": (9, 6),
+        "line": (4,),
+        "number": (),
+        "voxels": (2, 3, 4, 5),
+    }.items():
         np.save(tmp_path / f"{name}.npy", np.zeros(shape))
     found = {path.name: data.read_input(path).domain for path in tmp_path.iterdir()}
     assert found == {
         "a.png": IMAGE, "a.txt": CLOUD, "colours.npy": IMAGE, "grey.npy": ARRAY, "table.npy": ARRAY, "line.npy": ARRAY,
-        "number.npy": ARRAY,
+        "number.npy": ARRAY, "voxels.npy": VOLUME,
     }  # fmt: skip
 
 
@@ -95,10 +104,32 @@ def test_what_is_refused(tmp_path):
         ("a.txt", {"short_side": 5}, "only images are resized, but .*a.txt holds a cloud: leave short_side out"),
         ("a.npy", {"short_side": 5}, "only images are resized, but .*a.npy holds an array: leave"),
         ("a.png", {"short_side": 0}, "short_side must be an integer not less than 1, but got 0"),
-        ("a.txt", {"label": tmp_path / "label.png"}, "label is for images, but .*a.txt is a cloud"),
+        ("a.txt", {"label": tmp_path / "label.png"}, "label is for images and volumes, but .*a.txt is a cloud"),
         ("a.png", {"label": tmp_path / "label.png", "classes": 3}, r"pixel \(0, 0\), holds the value 3, which"),
         ("a.png", {"label": tmp_path / "small.png"}, "small.png is 4 x 7 pixels, but .*a.png is 5 x 7: a label needs"),
         ("a.npy", {"label": tmp_path / "small.png"}, "small.png is 4 x 7 pixels, but .*a.npy is 5 x 7"),
     ]:
         with pytest.raises(InputError, match=message):
             data.read_input(tmp_path / name, **options)
+
+
+def test_a_volume_and_its_labels(tmp_path):
+    """Of an array the labels are a class for each component after its channels; values outside are refused."""
+    labels = np.array([[[0, 1], [2, 255]]], np.uint8)
+    np.save(tmp_path / "a.npy", np.zeros((2, 1, 2, 2), np.float32))
+    np.save(tmp_path / "labels.npy", labels)
+    found = data.read_input(tmp_path / "a.npy", label=tmp_path / "labels.npy", classes=3, ignore=255)
+    assert found.domain is VOLUME
+    assert found.target.tolist() == [[[0, 1], [2, -1]]]
+    with pytest.raises(InputError, match=r"component \(0, 1, 1\), holds the value 255, .* --ignore 255"):
+        data.read_input(tmp_path / "a.npy", label=tmp_path / "labels.npy", classes=3)
+    np.save(tmp_path / "grey.npy", np.zeros((1, 2, 2), np.float32))
+    np.save(tmp_path / "flat.npy", labels[0])
+    assert data.read_input(tmp_path / "grey.npy", label=tmp_path / "flat.npy", ignore=255).target.shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("a/scan.nii.gz", "scan"), ("SCAN.NII.GZ", "SCAN"), ("scan.nii", "scan"), ("b.c.png", "b.c")]
+)
+def test_the_name_of_an_input(file, name):
+    assert data.reading.input_name(Path(file)) == name

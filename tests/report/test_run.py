@@ -40,3 +40,12 @@ def test_a_run_without_records():
     assert "0 scenes" in repr(run)
     with pytest.raises(InputError, match="the evaluation has finished no scene yet"):
         run.table()
+    assert run._repr_html_().startswith("<code>Run(")
+
+
+def test_what_a_notebook_shows():
+    run = Run.load(GOLDEN / "image-gaussian")
+    assert run._repr_html_() == run.results_table().html()
+    named = Run(run.configuration | {"model": "<script>"}, run.records)
+    assert "<script>" not in named._repr_html_()
+    assert "&lt;script&gt;" in named._repr_html_()

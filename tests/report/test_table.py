@@ -22,6 +22,15 @@ def test_latex_escapes():
     assert text.count(r"\begin") == text.count(r"\end") == 2
 
 
+def test_html_escapes():
+    text = Table("<t>", ("x", "<b>"), (("<script>", "1"),), ("a < b",)).html()
+    assert "<script>" not in text
+    assert "<b>" not in text
+    assert "&lt;script&gt;" in text
+    assert "<li>a &lt; b</li>" in text
+    assert TABLE._repr_html_() == TABLE.html()
+
+
 def test_csv_and_files(tmp_path):
     files = TABLE.save(tmp_path / "deep", "t")
     assert [file.name for file in files] == ["t.md", "t.tex", "t.csv"]

@@ -1,11 +1,15 @@
 """The probe: once for a shape, on a fixed input, so that its fingerprint is the model's alone."""
 
+import re
+import time
+
 import numpy as np
 import pytest
 import torch
 from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
+from segcertify import progress
 from segcertify.sampling.cross_talk import ROUNDING
 from segcertify.sampling.probe import _outputs, fingerprint, probe
 from segcertify.sampling.streams import DrawStream
@@ -254,3 +258,17 @@ def test_a_model_that_resizes_images_itself_is_not_said_to_crop():
 
 def cropping_free(batch):
     return torch.stack([batch[:, 0], 1 - batch[:, 0]], 1)
+
+
+def test_the_time_of_long_work_is_said_before_it_begins(capfd, monkeypatch):
+    def slow(batch):
+        time.sleep(0.02)
+        return (batch[:, 0] > 0.5).long()
+
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.5)
+    assert sc.Smooth(slow, NOISE, seed=0).draws(image()).seconds >= 0.01  # two draws in a pass
+    sc.sample(slow, image(), noise=NOISE, n=100, n0=10, seed=0)
+    lines = capfd.readouterr().err.splitlines()
+    assert re.fullmatch(r"sampling: 110 draws, about [1-9]\d* s on this machine", lines[0])
+    sc.certify_metric(slow, image(), sc.metrics.area(1), noise=NOISE, radius=0.01, n=100, seed=0, progress=False)
+    assert not capfd.readouterr().err

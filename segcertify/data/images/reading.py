@@ -146,7 +146,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise
     except UnidentifiedImageError:
         raise InputError(
-            f"{path} is not an image that is read ({', '.join(FORMATS)}; arrays are .npy, "
+            f"{path} is not an image that is read ({', '.join(FORMATS)}; arrays are .npy, volumes .nii, "
             "clouds .txt, .xyz, .csv, .ply or .pcd)"
         ) from None
     except Exception as error:  # Pillow's decoders raise whatever damaged numbers lead to

@@ -145,8 +145,8 @@ def test_specs(saved, network, cloud, monkeypatch):
         ("normals=true", "PointNet2 without normals, but normals=True was asked for"),
         ("normals=2", "normals cannot be '2' in .*: write normals=true .or false"),
         ("parts=3", "unknown option 'parts' in 'pointnet2:.*normals=true .or false"),
-        ("scale=0.5", "scale, mean, std, bgr and denoiser are for images, but this model takes clouds"),
-        ("mean=0,0,0&std=1,1,1", "scale, mean, std, bgr and denoiser are for images"),
+        ("scale=0.5", "scale, mean, std, bgr, above and denoiser are for images, but this model takes clouds"),
+        ("mean=0,0,0&std=1,1,1", "scale, mean, std, bgr, above and denoiser are for images"),
     ],
 )
 def test_bad_options(saved, options, message):
