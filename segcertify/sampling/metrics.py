@@ -46,6 +46,8 @@ def certify_metric(
     two_sided : bool, optional
         Whether to bound the metric from above too. By default as the metric says: areas and volumes do.
 
+    Notes
+    -----
     An n that gives no bound is refused before sampling. The other arguments are those
     of `segcertify.Smooth` and its ``votes``. Equal seeds and input ids give the draws
     that votes count: metric and labels hold together at the sum of their alphas.

@@ -1,0 +1,57 @@
+"""What MkDocs is told: every page of the navigation exists or is made, and addresses leave `docs` out."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.website import api, hooks
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.skipif(not (ROOT / "mkdocs.yml").exists(), reason="the site is in the repository only")
+
+
+def configuration():
+    return yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+
+
+def leaves(nav):
+    for each in nav:
+        for value in each.values() if isinstance(each, dict) else [each]:
+            yield from leaves(value) if isinstance(value, list) else [value]
+
+
+def test_the_navigation_names_pages_that_exist():
+    known = {path.as_posix() for path in hooks.sources()} | set(api.pages())
+    assert set(leaves(configuration()["nav"])) <= known
+
+
+def test_every_document_is_in_the_navigation():
+    listed = set(leaves(configuration()["nav"]))
+    assert {path.as_posix() for path in hooks.sources() if path.parts[0] == "docs" and path.suffix == ".md"} <= listed
+
+
+def test_nothing_comes_from_elsewhere():
+    assert configuration()["theme"]["font"] is False
+    assert not {"extra_javascript"} & set(configuration())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("docs/theory/index.html", "theory/index.html"), ("docs/index.html", "index.html"),
+        ("results/index.html", "results/index.html"), ("index.html", "readme/index.html"),
+    ],
+)  # fmt: skip
+def test_addresses(before, after):
+    assert hooks._address(before) == after
+
+
+def test_the_gallery_shows_every_example():
+    index = (ROOT / hooks.GALLERY).read_text(encoding="utf-8")
+    shown = hooks.gallery.filled(index)
+    for path in (ROOT / "examples").glob("plot_*.py"):
+        assert f"]({path.name})" in index
+        assert f"]({path.stem}.md)" in shown
+        assert f"]({path.name})" not in shown
