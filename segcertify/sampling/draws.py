@@ -19,8 +19,10 @@ from segcertify.arrays import Array
 from segcertify.errors import InputError, ModelError
 from segcertify.noise import Gaussian, Laplace, Noise, Uniform, described
 from segcertify.progress import Advance
+from segcertify.sampling.at_input import InputAnswers, may_be_labels
 from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
 from segcertify.sampling.cross_talk import MORE, Answers, changes, chosen_entries, many_changes
+from segcertify.sampling.identity import identity
 from segcertify.sampling.kernels.fused import fused
 from segcertify.sampling.kernels.philox import Law, is_fused
 from segcertify.sampling.kernels.scores import Scores
@@ -36,6 +38,8 @@ LAWS: Mapping[type[Any], Law] = {Gaussian: "normal", Laplace: "laplace", Uniform
 """The noises that can be drawn where a model looks alone, and their laws."""
 Watch = Callable[[Phase, int, torch.Tensor], None]
 """What is called with the phase, the first index and the label maps of each batch, before they are counted."""
+Counts = Iterator[tuple[int, torch.Tensor]]
+"""After each batch the index of the next draw, and the counts so far."""
 
 
 class Draws:
@@ -113,6 +117,29 @@ class Draws:
             yield start, drawn
         self.require_finite(phase, start)
 
+    def class_counts(
+        self, phase: Phase, start: int, stop: int, counts: torch.Tensor, classes: int | None = None, *,
+        ends: Sequence[int] = (), advance: Advance = lambda step: None,
+    ) -> Counts:  # fmt: skip
+        """How often each class came up, (classes, *components), in draws start .. stop - 1; goes on from ``counts``.
+
+        A label that is not below ``classes`` is refused; where the number is not known, counts of more are added.
+        """
+        for end, drawn in self.outputs(phase, start, stop, ends=ends, advance=advance):
+            with stage("counting"):
+                counts = drawn.with_class_counts(counts, classes)
+            yield end, counts
+
+    def agreement(
+        self, phase: Phase, start: int, stop: int, labels: torch.Tensor, agree: torch.Tensor, *,
+        ends: Sequence[int] = (), advance: Advance = lambda step: None,
+    ) -> Counts:  # fmt: skip
+        """How many draws gave each component its label in ``labels``, (*components); goes on from ``agree``."""
+        for end, drawn in self.outputs(phase, start, stop, ends=ends, advance=advance):
+            with stage("counting"):
+                drawn.add_agreement(labels, agree)
+            yield end, agree
+
     def _next_size(self, left: int) -> int:
         """The size of the next batch. Of sizes that were found, the same in about all batches: captured once."""
         if not (self.even and self.x.is_cuda):
@@ -182,6 +209,19 @@ class Draws:
             return noisy_outputs(self.model, self.noise, self.x, self._streams("probe", range(self._probe.entries)))
         except RuntimeError as error:
             raise (ModelError.of(error) if out_of_memory(error) else error) from error
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The model that draws, in plain values, as it is now."""
+        return identity(self.model)
+
+    def answers_at_input(self) -> InputAnswers:
+        """What tells this model from others at this input."""
+        return InputAnswers.of(*self.outputs_at_input())
+
+    def may_give(self, labels: Array) -> bool:
+        """Whether the labels of `answers_at_input` that a file holds may be this model's, up to rounding."""
+        return may_be_labels(labels, *self.outputs_at_input())
 
     def _streams(self, phase: Phase, indices: Iterable[int]) -> list[DrawStream]:
         return [DrawStream(self.seed, self.input_id, phase, index) for index in indices]
