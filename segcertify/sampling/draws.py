@@ -52,7 +52,7 @@ class Draws:
         """``given`` is the input as it was given, perhaps on the host."""
         self.model, self.noise, self.x, self.seed, self.input_id = model, noise, x, seed, input_id
         self.seed_given = seed_given
-        self.components, self.batch_size, self._probe = probe.components, probe.batch_size, probe
+        self.components, self.batch_size, self.probe = probe.components, probe.batch_size, probe
         self.watch: Watch | None = None
         self.even = False
         """Whether batches on CUDA are about equally large, rather than as large as allowed and a small last one."""
@@ -140,6 +140,11 @@ class Draws:
                 drawn.add_agreement(labels, agree)
             yield end, agree
 
+    def make_again(self, phase: Phase, start: int, stop: int) -> None:
+        """Make draws that were counted before, for `watch`."""
+        for _ in self.outputs(phase, start, stop):
+            pass
+
     def _next_size(self, left: int) -> int:
         """The size of the next batch. Of sizes that were found, the same in about all batches: captured once."""
         if not (self.even and self.x.is_cuda):
@@ -164,7 +169,7 @@ class Draws:
     @property
     def classes(self) -> int | None:
         """How many classes the model's logits have; None for a model that gives labels."""
-        return self._probe.classes
+        return self.probe.classes
 
     def zeros(self, n: int, *classes: int) -> torch.Tensor:
         """Counts of n draws to begin with: (*components), or (classes, *components)."""
@@ -173,12 +178,12 @@ class Draws:
     @property
     def fingerprint(self) -> tuple[float, ...]:
         """A few of the model's answers to its probe."""
-        return self._probe.fingerprint
+        return self.probe.fingerprint
 
     @property
     def answers(self) -> Mapping[str, Any]:
         """All of the model's answers to its probe, in plain values."""
-        return self._probe.answers
+        return self.probe.answers
 
     def record(
         self, candidate: Array, agree: Array, *, n: int, n0: int, others: Mapping[str, Any] = MappingProxyType({})
@@ -206,7 +211,7 @@ class Draws:
     def outputs_at_input(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The model's output for noisy copies of the input itself, and these copies: models may differ there alone."""
         try:
-            return noisy_outputs(self.model, self.noise, self.x, self._streams("probe", range(self._probe.entries)))
+            return noisy_outputs(self.model, self.noise, self.x, self._streams("probe", range(self.probe.entries)))
         except RuntimeError as error:
             raise (ModelError.of(error) if out_of_memory(error) else error) from error
 
