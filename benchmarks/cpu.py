@@ -36,7 +36,6 @@ from segcertify.bench.machine import machine, versions
 from segcertify.models import Ensemble, View, compile_seconds, new, optimised
 from segcertify.noise import base
 from segcertify.sampling import segmenter
-from segcertify.sampling.counting import agreement
 from segcertify.sampling.draws import Draws
 from segcertify.sampling.segmenter import is_random
 
@@ -95,7 +94,7 @@ def seconds(work: Callable[[], Any]) -> tuple[float, float]:
 def drawn(draws: Draws, batches: int) -> Callable[[], Any]:
     """Counts the agreement of so many batches of draws."""
     size, zeros = draws.batch_size, draws.zeros(LABELS)
-    counted = agreement(draws.batches("agree", 0, 10**9), zeros, draws.zeros(LABELS))
+    counted = draws.agreement("agree", 0, 10**9, zeros, draws.zeros(LABELS))
     next(counted)  # checked against single draws
 
     def work() -> None:

@@ -49,6 +49,7 @@ COVERED_BY = {
     "reproduce/comparison.py": "reproduce/test_paper_tables.py",
     "reproduce/toy_figures.py": "reproduce/test_toy.py",
     "reproduce/toy_simulation.py": "reproduce/test_toy.py",
+    "sampling/at_input.py": "sampling/test_checkpoint.py",
     "sampling/kernels/fused.py": "sampling/kernels/test_interpreted.py",
 }
 """The test file of each module that has none of its own name."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from segcertify.cli import engines
 from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, resumable
 from segcertify.cli.report import print_report
@@ -65,6 +66,10 @@ def evaluate(
     ] = False,
     batch_size: opt.BatchSize = None,
     device: opt.Device = None,
+    engine: engines.Kind = "local",
+    workers: engines.Workers = None,
+    address: engines.Address = None,
+    patience: engines.Patience = 600.0,
     precision: opt.Precision = "fp32",
     compile: opt.Compile = False,
     trust_code: opt.TrustCode = False,
@@ -96,8 +101,10 @@ def evaluate(
     metrics = _metric_settings(metric, target_radius, share)
     attacks = _attack_settings({name: value for name, value in given.items() if value is not None}, attack=attack)
     opt.chosen_side(short_side, full_size)
-    scenes, device = opt.chosen_scenes(data, every=every, limit=limit), opt.chosen_device(device)
-    segmenter = opt.ready_model(model, device, compile=compile, trust_code=trust_code)
+    drawing = engines.chosen_engine(engine, workers, address, patience)
+    here, device = engines.devices(drawing, device)
+    scenes = opt.chosen_scenes(data, every=every, limit=limit)
+    segmenter = opt.ready_model(model, here, compile=compile, trust_code=trust_code)
     scenes = opt.resized_scenes(scenes, segmenter, short_side=short_side, full_size=full_size)
     if (first := _first(scenes)) is not None:
         for claim, each in product(claims, chosen):
@@ -112,7 +119,8 @@ def evaluate(
             segmenter, scenes, out=out, settings=claims, noise=opt.noise_on(noise, scenes.domain.axis),
             corrections=corrections, k=k, b=b, n0=n0, alpha=alpha, seed=seed, batch_size=batch_size, device=device,
             name=model, precision=precision, attack=attacks, metrics=metrics, sets=sets, looks=looks, until=until,
-            cap=cap, save_votes=votes, save_pictures=pictures, skip_broken=skip_broken, progress=printer.progress,
+            cap=cap, save_votes=votes, save_pictures=pictures, skip_broken=skip_broken,
+            engine=drawing.of(model, trust_code=trust_code, compile=compile), progress=printer.progress,
         )  # fmt: skip
     print_report(out, printer, already=before == len(done.records))
 

@@ -10,16 +10,20 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 
 import torch
 
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.data import DataSet, Scene
+from segcertify.engines.engine import Engine, as_engine
+from segcertify.engines.pool import Pool
 from segcertify.errors import InputError, ModelError, require_integer, require_probability
 from segcertify.evaluation.attacked import AttackedScenes
-from segcertify.evaluation.looks import enough_for_all, look_settings
+from segcertify.evaluation.drawing import CheckAttack, Drawing, Drawn, Throughput, torch_threads
+from segcertify.evaluation.looks import look_settings
 from segcertify.evaluation.pictures import ScenePictures
 from segcertify.evaluation.scenes import (
     broken_scenes,
@@ -32,22 +36,19 @@ from segcertify.evaluation.scenes import (
     skipped_record,
 )
 from segcertify.evaluation.sets import CertifiedSets, set_methods
-from segcertify.metrics.names import MetricName
 from segcertify.metrics.names import parse as parse_metric
 from segcertify.metrics.planning import probability_needed
 from segcertify.models import card_of, with_precision
 from segcertify.noise import Noise, NoiseName, common_name, identified, largest_radius, parse, require_noise
 from segcertify.numerals import counted, exact
-from segcertify.progress import Advance, progress_bar
+from segcertify.progress import progress_bar
 from segcertify.records import AttackSettings, Configuration, MetricSettings, Record, RunFolder, Setting, distinct
 from segcertify.records.settings import require_cap
 from segcertify.report.run import Run
 from segcertify.sampling.draws import working_device
 from segcertify.sampling.identity import identity
-from segcertify.sampling.metrics import MetricRecorder
-from segcertify.sampling.seeds import Seed, seed_of_run
-from segcertify.sampling.segmenter import Segmenter, base_labels, for_category, for_sampling
-from segcertify.sampling.smooth import Smooth
+from segcertify.sampling.seeds import seed_of_run
+from segcertify.sampling.segmenter import Segmenter, for_sampling
 from segcertify.stats.correction import K_FWER, procedures
 from segcertify.storage.lock import locked
 from segcertify.votes import Votes
@@ -62,7 +63,8 @@ def evaluate(
     attack: AttackSettings | None = None, metrics: MetricSettings | None = None, sets: bool = False,
     looks: int | Sequence[int] = (), until: float | None = None, cap: float | None = None, save_votes: bool = False,
     save_pictures: bool = False,
-    skip_broken: bool = False, progress: bool | None = None,
+    skip_broken: bool = False, engine: str | Engine = "local", workers: int | None = None, address: str | None = None,
+    progress: bool | None = None,
 ) -> Run:  # fmt: skip
     """Certify every scene of a data set under every setting. Returns the run, whose records lie in ``out``.
 
@@ -97,6 +99,10 @@ def evaluate(
     All scenes are read once before the work. One that cannot be read, or has no ground truth at all where a metric
     is compared with it, is refused then, or with ``skip_broken`` recorded as skipped, which the report says; a resumed
     run keeps to that.
+
+    ``engine`` says where draws are made (`segcertify.engines.Engine`): "local" is this process, or so many ``workers``
+    of this machine; "ray" is a Ray cluster, perhaps at an ``address``. A run may be resumed on another engine, and its
+    votes are the same: the number of threads of each process that draws is recorded, and kept.
     """
     claims, chosen = distinct(settings), procedures(corrections, k=k, b=b)
     drawn: Callable[[float], Noise] = parse(noise) if isinstance(noise, str) else noise
@@ -105,8 +111,9 @@ def evaluate(
     wanted = [parse_metric(each, data.classes) for each in (metrics.names if metrics else ())]
     for sigma in noises if wanted else ():  # refuses a noise without a proof
         probability_needed(noises[sigma], 0.0, share=metrics.share if metrics else 0.5)
-    device, folder = working_device(device, model), RunFolder(out, data.ids)
-    with locked(folder.path):
+    chosen_engine, folder = as_engine(engine, workers, address), RunFolder(out, data.ids)
+    with locked(folder.path), _workers(chosen_engine, folder, model, precision, device) as pool:
+        device = working_device(device, model) if pool is None else torch.device(pool.device)
         past = folder.past()
         compared = any(metric.needs_target for metric in wanted)
         broken = broken_scenes(data, range(len(past.ids), len(data)), progress=progress, compared=compared)
@@ -115,7 +122,7 @@ def evaluate(
         chosen_seed = seed_of_run(seed, folder.seed)
         configuration = Configuration(
             model=name or type(model).__name__,
-            identity=identity(for_sampling(model)),
+            identity=identity(for_sampling(model)) if pool is None else pool.identity,
             data=data.name,
             classes=data.classes,
             categories=dict(data.categories) if data.domain.metric == "shape_iou" else {},
@@ -146,6 +153,7 @@ def evaluate(
                 counts=sets,
             ),
             cap=None if cap is None else require_cap(cap),
+            threads=folder.threads or chosen_engine.threads,
         )
         model, attacked = with_precision(model, precision), None
         if attack is not None:
@@ -153,36 +161,46 @@ def evaluate(
             certified = [noises[claim.sigma].radius(claim.tau) for claim in claims]
             attack = attack.with_radii(certified, largest=largest_radius(threat))
             attacked = AttackedScenes(attack, threat, noises, len(data.classes), configuration.seed, batch_size, device)
-            attacked.check(model, readable[0])
+            if pool is None:
+                attacked.check(model, readable[0])
+            else:
+                pool.submit(CheckAttack(attacked, readable[0])).result()
             configuration = replace(configuration, attack=attack)
+        drawing = Drawing(
+            model, data, configuration, folder, noises, wanted, attacked, batch_size, device, pool
+        )  # fmt: skip
         if not folder.claimed:  # a model that refuses the scenes leaves no folder
-            base_labels(for_category(model, readable[0].category), torch.from_numpy(readable[0].x).to(device))
+            drawing.base(readable[0])
         folder.claim(configuration)
-        _Evaluation(
-            model, data, configuration, folder, noises, attacked, batch_size, device, save_votes, save_pictures,
-            skip_broken, broken, wanted,
-        ).run(progress)  # fmt: skip
+        _Evaluation(data, configuration, folder, drawing, save_votes, save_pictures, skip_broken, broken).run(progress)
         return Run.load(out)
+
+
+@contextmanager
+def _workers(
+    engine: Engine, folder: RunFolder, model: Segmenter, precision: str, device: str | torch.device | None
+) -> Iterator[Pool | None]:
+    """The engine's workers, None if this process draws; each has as many threads as the run has recorded."""
+    if engine.in_process:
+        with torch_threads(folder.threads or engine.threads):
+            yield None
+    else:
+        with engine.started(model, precision=precision, device=device, threads=folder.threads) as pool:
+            yield pool
 
 
 @dataclass(frozen=True, eq=False)
 class _Evaluation:
     """The work of one evaluation, in its folder."""
 
-    model: Segmenter
     data: DataSet
     configuration: Configuration
     folder: RunFolder
-    noises: Mapping[float, Noise]
-    attacked: AttackedScenes | None
-    batch_size: int | None
-    device: torch.device
+    drawing: Drawing
     save_votes: bool
     save_pictures: bool
     skip_broken: bool
     broken: Mapping[str, str]
-    metrics: Sequence[MetricName]
-    smoothed: dict[tuple[str, float], Smooth] = field(default_factory=dict)
 
     @property
     def pictures(self) -> ScenePictures:
@@ -196,20 +214,23 @@ class _Evaluation:
         done = len(file.ids)
         if file.ids != list(data.ids[:done]):
             raise InputError(f"the records in {self.folder.path} are of other scenes: use another folder")
-        draws = sum(self.configuration.n0 + n for n in largest.values()) + (self.attacked.work if self.attacked else 0)
-        with progress_bar(len(data) * draws, counted(len(data), "scene"), show=progress) as advance:
+        attacked, speed = self.drawing.attacked, Throughput(self.drawing.workers)
+        draws = sum(self.configuration.n0 + n for n in largest.values()) + (attacked.work if attacked else 0)
+        words = counted(len(data), "scene")
+        with progress_bar(len(data) * draws, words, news=speed, show=progress) as advance:
             advance(done * draws)
             self.pictures.legend()
             self._delete_checkpoints(data.ids[:done])  # a kill may come between a scene's records and this
-            for index in range(done, len(data)):
-                file.append(self._records(index, advance))
+            drawn = self.drawing.scenes(range(done, len(data)), self.broken, speed.counting(advance))
+            for index, each in enumerate(drawn, start=done):
+                file.append(self._records(index, each))
                 self._delete_checkpoints([data.ids[index]])
 
-    def _records(self, index: int, advance: Advance) -> list[Record]:
+    def _records(self, index: int, drawn: Drawn) -> list[Record]:
         """All records of one scene, or the one that says why it was skipped."""
         name = self.data.ids[index]
         try:
-            scene = None if name in self.broken else self.data[index]
+            scene = None if name in self.broken else drawn.scene()
         except InputError as error:  # it could be read before
             if not self.skip_broken:
                 raise InputError(f"{error} (after {counted(index, 'scene')}, whose records are kept)") from None
@@ -217,33 +238,24 @@ class _Evaluation:
         if scene is None:
             return [skipped_record(name, self.broken[name])]
         try:
-            return list(self._scene(scene, advance))
+            return list(self._scene(scene, drawn))
         except ModelError as error:
             raise ModelError(f"scene {name!r}, after {counted(index, 'scene')}: {error}") from error
 
-    def _scene(self, scene: Scene, advance: Advance) -> Iterator[Record]:
+    def _scene(self, scene: Scene, drawn: Drawn) -> Iterator[Record]:
         """All records of one scene."""
-        model, start = for_category(self.model, scene.category), time.perf_counter()
-        prediction = base_labels(model, torch.from_numpy(scene.x).to(self.device))
-        base = labels_record(scene, "base", prediction, classes=len(self.data.classes))
-        base = replace(base, sampling_seconds=time.perf_counter() - start)
+        prediction, base = drawn.base(scene)
         yield base
         self.pictures.of_base(scene, prediction)
-        if self.attacked:
-            yield from self.attacked.records(model, scene, base, advance)
+        yield from drawn.attacks(scene, base)
         for sigma in self.configuration.sigmas:
-            start = time.perf_counter()
-            made = [metric.made(target=scene.labels, shown=prediction) for metric in self.metrics]
-            recorder = MetricRecorder(made, self.configuration.largest_n[sigma])
-            votes = self._votes(model, scene, sigma, advance, recorder if made else None)
-            seconds = time.perf_counter() - start
-            advance(votes.planned - votes.n)
+            voted = drawn.votes(scene, sigma, prediction)
+            votes = voted.votes
             yield radius_record(scene, votes, sigma=sigma, capped=self.configuration.cap is not None)
-            values = recorder.values(self.smoothed[scene.category, sigma].draws(scene.x, scene.id)) if made else ()
-            for metric, row in zip(self.metrics, values, strict=True):
+            for metric, row in zip(self.drawing.metrics, voted.values, strict=True):
                 yield metric_record(scene, metric.text, row, sigma=sigma)
             for setting in (setting for setting in self.configuration.settings if setting.sigma == sigma):
-                for certificate, record in self._certified(scene, votes, setting, seconds=seconds):
+                for certificate, record in self._certified(scene, votes, setting, seconds=voted.seconds):
                     yield record
                     counted_votes = votes if votes.looks else votes.at(setting.n)
                     self.pictures.of_certificate(scene, setting, certificate, counted_votes, prediction=prediction)
@@ -259,26 +271,6 @@ class _Evaluation:
             yield record
             if certificate is not None:
                 self.pictures.of_sets(scene, setting, certificate)
-
-    def _votes(
-        self, model: Segmenter, scene: Scene, sigma: float, advance: Advance, watch: MetricRecorder | None
-    ) -> Votes:
-        """The votes of one sigma, with counts at the n of each of its settings."""
-        kind = scene.category, sigma
-        if kind not in self.smoothed:  # a smoothed model probes its network once for each shape of inputs
-            seed = Seed(self.configuration.seed, self.configuration.seed_given)
-            self.smoothed[kind] = Smooth(
-                model, self.noises[sigma], seed=seed, batch_size=self.batch_size, device=self.device
-            )
-        prefixes = [setting.n for setting in self.configuration.settings if setting.sigma == sigma]
-        looks = self.configuration.looks
-        return self.smoothed[kind].votes(
-            scene.x, n=self.configuration.largest_n[sigma], n0=self.configuration.n0, input_id=scene.id,
-            prefixes=prefixes, looks=() if looks is None else looks.times[exact(sigma)],
-            until=None if looks is None else enough_for_all(self.configuration, sigma),
-            checkpoint=self.folder.checkpoint(scene.id, sigma), preprocessing=scene.preprocessing,
-            counts=bool(self.configuration.sets), progress=advance, watch=watch,
-        )  # fmt: skip
 
     def _certified(
         self, scene: Scene, votes: Votes, setting: Setting, *, seconds: float

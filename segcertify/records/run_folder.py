@@ -68,6 +68,11 @@ class RunFolder:
         found = self.configuration() if self.claimed else {}
         return Seed(found["seed"], found["seed_given"]) if "seed" in found else None
 
+    @property
+    def threads(self) -> int | None:
+        """How many threads each process has that draws for the evaluation that has begun here; None if not known."""
+        return self.configuration()["threads"] if self.claimed else None
+
     def claim(self, configuration: Configuration) -> None:
         """Make the folder, or check that it is this run's. Raises `InputError` if another run began here."""
         wanted = asdict(configuration)
@@ -75,6 +80,8 @@ class RunFolder:
             found = self.configuration()
             if found["noises"] is None:  # an earlier version's: the name and the data set decide what is drawn
                 del wanted["noises"]
+            if found["threads"] is None:
+                del wanted["threads"]
             require_same_run(found, wanted, where=self.path, notes=NOTES)
         else:
             stored = json.loads(json.dumps({"format": FORMAT, **wanted}))  # as it will be read
@@ -225,7 +232,7 @@ def _migrated(found: dict[str, Any]) -> dict[str, Any]:
     """
     found = {
         "noise": "gaussian", "categories": {}, "attack": None, "k": None, "noises": None, "seed_given": True,
-        "preprocessing": None, "metrics": None, "sets": [], "looks": None, "cap": None, **found,
+        "preprocessing": None, "metrics": None, "sets": [], "looks": None, "cap": None, "threads": None, **found,
     }  # fmt: skip
     found["noise"] = OLD_NOISES.get(str(found["noise"]), found["noise"])
     found.setdefault("identity", found.pop("weights", ""))

@@ -77,7 +77,12 @@ def _require_whole(name: str, values: dict[str, Any], kind: type[AttackSettings]
 
 def _require_numbers(found: Mapping[str, Any]) -> None:
     """The numbers and the flag."""
-    for name, least, most in (("seed", 0, LARGEST_SEED), ("n0", 0, LARGEST), ("k", 1, LARGEST)):
+    for name, least, most in (
+        ("seed", 0, LARGEST_SEED),
+        ("n0", 0, LARGEST),
+        ("k", 1, LARGEST),
+        ("threads", 1, LARGEST),
+    ):
         if found.get(name) is not None:
             require_integer(name, found[name], at_least=least, at_most=most)
     if found["settings"]:

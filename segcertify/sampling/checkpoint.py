@@ -14,18 +14,17 @@ import torch
 
 from segcertify.arrays import Array
 from segcertify.errors import InputError, ModelError, require_finite, require_integer
+from segcertify.sampling.at_input import InputAnswers
 from segcertify.sampling.draws import Draws
-from segcertify.sampling.identity import identity
-from segcertify.sampling.probe import fingerprint
 from segcertify.sampling.seeds import Seed
-from segcertify.sampling.segmenter import LARGEST_LABEL, to_labels, upsampled
+from segcertify.sampling.segmenter import LARGEST_LABEL
 from segcertify.sampling.streams import Phase
 from segcertify.storage import archive, sparse
 from segcertify.storage.atomic import require_writable
 from segcertify.storage.interruption import interruption
 from segcertify.storage.reading import is_there
 from segcertify.storage.same_run import difference, require_same_run
-from segcertify.votes import ROUNDING, same_answers
+from segcertify.votes import same_answers
 
 _VERSION = 3
 _KIND = "checkpoint"
@@ -95,14 +94,12 @@ class Checkpoint:
         self._last: tuple[Phase, int, Mapping[str, torch.Tensor]] | None = None
 
     @cached_property
-    def _answers(self) -> tuple[tuple[float, ...], Array]:
-        """About 512 of the model's numbers at noisy copies of the input, and all of its labels there."""
-        output, batch = self._draws.outputs_at_input()
-        return fingerprint(output), archive.smallest_integers(to_labels(output, batch).cpu().numpy())
+    def _answers(self) -> InputAnswers:
+        return self._draws.answers_at_input()
 
     @cached_property
     def _model(self) -> dict[str, Any]:
-        return identity(self._draws.model)
+        return self._draws.identity
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -141,7 +138,7 @@ class Checkpoint:
         what = ""
         if model is not None and (found := difference({"model": model}, {"model": self._model})):
             what = f"its {next(iter(found))} differs"
-        elif not (same_answers(theirs, self._answers[0]) and self._same_labels(labels)):
+        elif not (same_answers(theirs, self._answers.fingerprint) and self._same_labels(labels)):
             what = "its answers to the same probes differ"
         if what:
             raise InputError(
@@ -151,23 +148,10 @@ class Checkpoint:
         return state
 
     def _same_labels(self, stored: Array | None) -> bool:
-        """Whether all labels are the stored ones, or such as rounding may put in their place.
-
-        Files of format version 1 have none. A model that gives labels has no rounding. Of one that gives logits, those
-        of both labels must be nearly equal.
-        """
-        labels = self._answers[1]
-        if stored is None or np.array_equal(stored, labels):
+        """Whether all labels are the stored ones, up to rounding. Files of format version 1 have none."""
+        if stored is None or np.array_equal(stored, self._answers.labels):
             return True
-        output, batch = self._draws.outputs_at_input()  # again: logits take too much memory to be kept
-        if stored.shape != labels.shape or not output.is_floating_point() or stored.dtype.kind != "i":
-            return False
-        if stored.min() < 0 or stored.max() >= output.shape[1]:
-            return False
-        logits = upsampled(output, batch)
-        before = torch.from_numpy(stored).to(logits.device, torch.int64)[:, None]
-        gaps = logits.amax(1) - logits.gather(1, before)[:, 0]  # 0 where the label is the same
-        return float(gaps.max()) <= ROUNDING * float(logits.max() - logits.min())
+        return self._draws.may_give(stored)  # asks again: logits take too much memory to be kept
 
     def save_if_due(self, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor], *, last: bool = False) -> None:
         """Write the state if it is the last, if ``every`` seconds have passed, or if the process is asked to stop."""
@@ -184,9 +168,9 @@ class Checkpoint:
         header = {
             "phase": phase, "done": done, "batch_size": self._draws.batch_size,
             "run": self._run, "seed_given": self._draws.seed_given, "model": self._model,
-            "fingerprint": self._answers[0],
+            "fingerprint": self._answers.fingerprint,
         }  # fmt: skip
-        content = {_LABELS: self._answers[1]}
+        content = {_LABELS: self._answers.labels}
         for name, array in arrays.items():
             if name.startswith(COUNTS):
                 content |= sparse.packed(name, (plane.cpu().numpy() for plane in array))

@@ -1,6 +1,6 @@
 """Counting labels over draws, a batch at a time: memory does not grow with the number of draws."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,40 +12,17 @@ from segcertify.class_counts import from_planes
 from segcertify.errors import InputError
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import COUNTS, Checkpoint, State
-from segcertify.sampling.draws import Draws, count_type
-from segcertify.sampling.outputs import Outputs
+from segcertify.sampling.draws import Counts, Draws, count_type
 from segcertify.sampling.segmenter import LARGEST_LABEL
-from segcertify.sampling.stages import stage
 from segcertify.votes import Votes
 
 _BLOCK = 2**20
 
-Counts = Iterator[tuple[int, torch.Tensor]]
-"""After each batch the index of the next draw, and the counts so far."""
 Arrays = Mapping[str, torch.Tensor]
 """What a checkpoint keeps of a run, by name."""
 PILOT = f"{COUNTS}_of_pilot"
 Stop = Callable[[int, torch.Tensor, Mapping[int, torch.Tensor]], bool]
 """Whether to end a run: from the draws done, the candidates, and the agreement at each prefix so far."""
-
-
-def class_counts(batches: Iterator[tuple[int, Outputs]], counts: torch.Tensor, classes: int | None = None) -> Counts:
-    """How often each class came up, (classes, *components), in batches of draws; goes on from ``counts``.
-
-    A label that is not below ``classes`` is refused; where the number is not known, counts of more are added.
-    """
-    for stop, drawn in batches:
-        with stage("counting"):
-            counts = drawn.with_class_counts(counts, classes)
-        yield stop, counts
-
-
-def agreement(batches: Iterator[tuple[int, Outputs]], labels: torch.Tensor, agree: torch.Tensor) -> Counts:
-    """How many draws gave each component its label in ``labels``, (*components); goes on from ``agree``."""
-    for stop, drawn in batches:
-        with stage("counting"):
-            drawn.add_agreement(labels, agree)
-        yield stop, agree
 
 
 def most_frequent(counts: torch.Tensor) -> torch.Tensor:
@@ -110,8 +87,7 @@ def _candidates(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The most frequent label of n0 draws, and the counts of all classes in them."""
     counts = state.counts(draws.zeros(n0, known or 1))
-    batches = draws.outputs("candidate", state.done, n0, advance=advance)
-    for stop, counts in class_counts(batches, counts, known):  # noqa: B020
+    for stop, counts in draws.class_counts("candidate", state.done, n0, counts, known, advance=advance):  # noqa: B020
         saved.save_if_due("candidate", stop, {COUNTS: counts})
     return most_frequent(counts), counts  # top index
 
@@ -125,8 +101,8 @@ def _agreed(
     earlier = {m: state.goes_on(f"agree_{m}", agree) for m in prefixes if m <= state.done}
     ends, done = [first + m for m in prefixes], state.done
     n = done if done in earlier and stops(done, candidate, earlier) else n  # a run that had ended, resumed
-    batches = draws.outputs("agree", first + state.done, first + n, ends=ends, advance=advance)
-    for stop, agree in agreement(batches, candidate, agree):  # noqa: B020
+    counted = draws.agreement("agree", first + state.done, first + n, candidate, agree, ends=ends, advance=advance)
+    for stop, agree in counted:
         if stop in ends:
             earlier[stop - first] = agree.clone()
         done = stop - first
@@ -154,8 +130,10 @@ def _counted(
     earlier = {
         f"{COUNTS}_{m}": state.counts(zeros.cpu(), f"{COUNTS}_{m}", draws=m) for m in prefixes if m <= state.done
     }
-    batches = draws.outputs("agree", first + state.done, first + n, ends=ends, advance=advance)
-    for stop, counts in class_counts(batches, counts, kept.classes):  # noqa: B020
+    start, stop = first + state.done, first + n
+    for stop, counts in draws.class_counts(  # noqa: B020
+        "agree", start, stop, counts, kept.classes, ends=ends, advance=advance
+    ):
         if stop in ends:
             earlier[f"{COUNTS}_{stop - first}"] = counts.cpu().clone()
         saved.save_if_due("agree", stop - first, {COUNTS: counts, **pilot, **earlier}, last=stop == first + n)

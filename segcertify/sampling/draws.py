@@ -19,8 +19,10 @@ from segcertify.arrays import Array
 from segcertify.errors import InputError, ModelError
 from segcertify.noise import Gaussian, Laplace, Noise, Uniform, described
 from segcertify.progress import Advance
+from segcertify.sampling.at_input import InputAnswers, may_be_labels
 from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
 from segcertify.sampling.cross_talk import MORE, Answers, changes, chosen_entries, many_changes
+from segcertify.sampling.identity import identity
 from segcertify.sampling.kernels.fused import fused
 from segcertify.sampling.kernels.philox import Law, is_fused
 from segcertify.sampling.kernels.scores import Scores
@@ -36,6 +38,8 @@ LAWS: Mapping[type[Any], Law] = {Gaussian: "normal", Laplace: "laplace", Uniform
 """The noises that can be drawn where a model looks alone, and their laws."""
 Watch = Callable[[Phase, int, torch.Tensor], None]
 """What is called with the phase, the first index and the label maps of each batch, before they are counted."""
+Counts = Iterator[tuple[int, torch.Tensor]]
+"""After each batch the index of the next draw, and the counts so far."""
 
 
 class Draws:
@@ -48,7 +52,7 @@ class Draws:
         """``given`` is the input as it was given, perhaps on the host."""
         self.model, self.noise, self.x, self.seed, self.input_id = model, noise, x, seed, input_id
         self.seed_given = seed_given
-        self.components, self.batch_size, self._probe = probe.components, probe.batch_size, probe
+        self.components, self.batch_size, self.probe = probe.components, probe.batch_size, probe
         self.watch: Watch | None = None
         self.even = False
         """Whether batches on CUDA are about equally large, rather than as large as allowed and a small last one."""
@@ -113,6 +117,34 @@ class Draws:
             yield start, drawn
         self.require_finite(phase, start)
 
+    def class_counts(
+        self, phase: Phase, start: int, stop: int, counts: torch.Tensor, classes: int | None = None, *,
+        ends: Sequence[int] = (), advance: Advance = lambda step: None,
+    ) -> Counts:  # fmt: skip
+        """How often each class came up, (classes, *components), in draws start .. stop - 1; goes on from ``counts``.
+
+        A label that is not below ``classes`` is refused; where the number is not known, counts of more are added.
+        """
+        for end, drawn in self.outputs(phase, start, stop, ends=ends, advance=advance):
+            with stage("counting"):
+                counts = drawn.with_class_counts(counts, classes)
+            yield end, counts
+
+    def agreement(
+        self, phase: Phase, start: int, stop: int, labels: torch.Tensor, agree: torch.Tensor, *,
+        ends: Sequence[int] = (), advance: Advance = lambda step: None,
+    ) -> Counts:  # fmt: skip
+        """How many draws gave each component its label in ``labels``, (*components); goes on from ``agree``."""
+        for end, drawn in self.outputs(phase, start, stop, ends=ends, advance=advance):
+            with stage("counting"):
+                drawn.add_agreement(labels, agree)
+            yield end, agree
+
+    def make_again(self, phase: Phase, start: int, stop: int) -> None:
+        """Make draws that were counted before, for `watch`."""
+        for _ in self.outputs(phase, start, stop):
+            pass
+
     def _next_size(self, left: int) -> int:
         """The size of the next batch. Of sizes that were found, the same in about all batches: captured once."""
         if not (self.even and self.x.is_cuda):
@@ -142,7 +174,7 @@ class Draws:
     @property
     def classes(self) -> int | None:
         """How many classes the model's logits have; None for a model that gives labels."""
-        return self._probe.classes
+        return self.probe.classes
 
     def zeros(self, n: int, *classes: int) -> torch.Tensor:
         """Counts of n draws to begin with: (*components), or (classes, *components)."""
@@ -151,12 +183,12 @@ class Draws:
     @property
     def fingerprint(self) -> tuple[float, ...]:
         """A few of the model's answers to its probe."""
-        return self._probe.fingerprint
+        return self.probe.fingerprint
 
     @property
     def answers(self) -> Mapping[str, Any]:
         """All of the model's answers to its probe, in plain values."""
-        return self._probe.answers
+        return self.probe.answers
 
     def record(
         self, candidate: Array, agree: Array, *, n: int, n0: int, others: Mapping[str, Any] = MappingProxyType({})
@@ -184,9 +216,22 @@ class Draws:
     def outputs_at_input(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The model's output for noisy copies of the input itself, and these copies: models may differ there alone."""
         try:
-            return noisy_outputs(self.model, self.noise, self.x, self._streams("probe", range(self._probe.entries)))
+            return noisy_outputs(self.model, self.noise, self.x, self._streams("probe", range(self.probe.entries)))
         except RuntimeError as error:
             raise (ModelError.of(error) if out_of_memory(error) else error) from error
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The model that draws, in plain values, as it is now."""
+        return identity(self.model)
+
+    def answers_at_input(self) -> InputAnswers:
+        """What tells this model from others at this input."""
+        return InputAnswers.of(*self.outputs_at_input())
+
+    def may_give(self, labels: Array) -> bool:
+        """Whether the labels of `answers_at_input` that a file holds may be this model's, up to rounding."""
+        return may_be_labels(labels, *self.outputs_at_input())
 
     def _streams(self, phase: Phase, indices: Iterable[int]) -> list[DrawStream]:
         return [DrawStream(self.seed, self.input_id, phase, index) for index in indices]

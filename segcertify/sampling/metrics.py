@@ -1,6 +1,6 @@
 """Metrics of noisy runs: from a model, an input and a noise to a bound on any number of a segmentation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -116,24 +116,32 @@ def metric_values(
 
 
 class MetricRecorder:
-    """Keeps each metric of the n draws that votes count: `segcertify.Smooth.votes` takes it as ``watch``."""
+    """Keeps each metric of the n draws that votes count: `segcertify.Smooth.votes` takes it as ``watch``.
 
-    def __init__(self, metrics: Sequence[MapFunction], n: int) -> None:
-        self._metrics, self._values, self._done = metrics, np.zeros((len(metrics), n)), np.zeros(n, bool)
+    ``make`` makes the metrics; it travels to workers where these make the draws. ``first`` is the index of the first
+    draw that is kept.
+    """
+
+    def __init__(self, make: Callable[[], Sequence[MapFunction]], n: int, *, first: int = 0) -> None:
+        self.make, self._metrics, self._first = make, make(), first
+        self.found, self._done = np.zeros((len(self._metrics), n)), np.zeros(n, bool)
 
     def __call__(self, phase: Phase, start: int, labels: torch.Tensor) -> None:
         """Note the metrics of a batch, if it is one of the n draws."""
         if phase == "agree":
-            self._values[:, start : start + len(labels)] = values_of(self._metrics, labels)
-            self._done[start : start + len(labels)] = True
+            self.note(start, values_of(self._metrics, labels))
+
+    def note(self, start: int, values: FloatArray) -> None:
+        """Keep the metrics of draws from ``start`` on, (metrics, B)."""
+        kept = slice(start - self._first, start - self._first + values.shape[1])
+        self.found[:, kept], self._done[kept] = values, True
 
     def values(self, draws: Draws) -> FloatArray:
         """Each metric of all n draws: (metrics, n). Draws that a resumed run had counted before are made again."""
         missing = int(np.argmax(self._done)) if self._done.any() else len(self._done)
         draws.watch = self
-        for _ in draws.batches("agree", 0, missing):
-            pass
-        return self._values
+        draws.make_again("agree", 0, missing)
+        return self.found
 
 
 def values_of(metrics: Sequence[MapFunction], labels: torch.Tensor) -> FloatArray:

@@ -19,7 +19,7 @@ from segcertify.noise import Gaussian, Noise, require_noise
 from segcertify.preprocessing import Preprocessing, require_plain
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, recorded_seed
-from segcertify.sampling.counting import Kept, agreement, class_counts, last, sampled
+from segcertify.sampling.counting import Kept, last, sampled
 from segcertify.sampling.draws import Draws, Input, Watch, as_floats, require_device, require_input, working_device
 from segcertify.sampling.identity import identity, identity_with_answers, weights_state
 from segcertify.sampling.probe import Probe, probe
@@ -320,8 +320,8 @@ class Smooth:
         """How often each class came up in n draws at x: (classes, *components)."""
         draws = self.draws(x, input_id)
         with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
-            batches = draws.outputs("agree", 0, n, advance=advance)
-            return last(class_counts(batches, draws.zeros(n, draws.classes or 1))).cpu().numpy().astype(np.int32)
+            counted = draws.class_counts("agree", 0, n, draws.zeros(n, draws.classes or 1), advance=advance)
+            return last(counted).cpu().numpy().astype(np.int32)
 
     def agreement(
         self, x: Input, labels: IntArray, *, n: int = 100, input_id: str = "", progress: bool | Advance | None = None
@@ -335,8 +335,8 @@ class Smooth:
             )
         wanted = torch.as_tensor(np.array(labels), device=draws.x.device)
         with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
-            batches = draws.outputs("agree", 0, n, advance=advance)
-            return last(agreement(batches, wanted, draws.zeros(n))).cpu().numpy().astype(np.int32)
+            counted = draws.agreement("agree", 0, n, wanted, draws.zeros(n), advance=advance)
+            return last(counted).cpu().numpy().astype(np.int32)
 
 
 def _known_classes(given: int | None, draws: Draws) -> int | None:

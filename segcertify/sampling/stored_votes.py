@@ -14,7 +14,7 @@ import numpy as np
 from segcertify.arrays import BoolArray
 from segcertify.errors import InputError
 from segcertify.preprocessing import Preprocessing, require_plain
-from segcertify.sampling.counting import class_counts, last, most_frequent
+from segcertify.sampling.counting import last, most_frequent
 from segcertify.sampling.draws import Draws
 from segcertify.sampling.identity import EXECUTION, without_execution
 from segcertify.sampling.seeds import Seed
@@ -88,8 +88,8 @@ class StoredVotes:
         if self.votes is None or not self.votes.model.get("weights"):
             return None
         if n0 := self.votes.n0:
-            batches = draws.outputs("candidate", 0, n0)
-            candidate = most_frequent(last(class_counts(batches, draws.zeros(n0, draws.classes or 1))))
+            counted = draws.class_counts("candidate", 0, n0, draws.zeros(n0, draws.classes or 1))
+            candidate = most_frequent(last(counted))
             self._require_few(candidate.cpu().numpy() != self.votes.candidate, "candidates", allowed=TIES)
         return self.votes
 

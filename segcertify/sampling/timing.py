@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import torch
 
 from segcertify.errors import require_integer, require_positive
-from segcertify.sampling.counting import agreement
 from segcertify.sampling.draws import Input
 from segcertify.sampling.smooth import Smooth
 
@@ -34,9 +33,8 @@ def time_draws(smooth: Smooth, x: Input, *, seconds: float = 2.0, batches: int =
     seconds, most = require_positive("seconds", seconds), require_integer("batches", batches, at_least=2)
     draws = smooth.draws(x, "timing")
     size = draws.batch_size
-    counted = agreement(
-        draws.outputs("candidate", 0, (most + 1) * size), draws.zeros(size), draws.zeros((most + 1) * size)
-    )
+    most_draws = (most + 1) * size
+    counted = draws.agreement("candidate", 0, most_draws, draws.zeros(size), draws.zeros(most_draws))
     first, _ = next(counted)
     _wait(draws.x)
     start, done, made = time.perf_counter(), first, 0

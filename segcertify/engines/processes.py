@@ -1,0 +1,131 @@
+"""Workers that are processes of this machine, each with its own model and a fixed number of threads."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from multiprocessing.connection import Connection
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from segcertify.arrays import Array
+from segcertify.engines.source import Source
+from segcertify.engines.worker import WorkerLostError, portable
+from segcertify.errors import InputError
+from segcertify.sampling.tasks import Task
+
+_STARTING = threading.Lock()
+START_PATIENCE = 600.0
+"""How many seconds a worker may take to import torch and load its model."""
+
+
+class ProcessWorker:
+    """A process of its own, started afresh: a copy (fork) of one that has used torch may hang."""
+
+    def __init__(self, source: Source, device: str, sent: bytes = b"") -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs, source, device, sent), daemon=True)
+        self._theirs, self._sent = theirs, sent
+
+    def start(self) -> dict[str, Any]:
+        """Start the process; returns the identity of its model."""
+        try:
+            with _STARTING, nullcontext() if self._sent else _program_hidden():
+                self.process.start()
+        except OSError as error:
+            raise WorkerLostError(f"could not start: {error}") from None
+        finally:
+            self._theirs.close()  # so that the pipe ends with the process
+        found: dict[str, Any] = self._answer(START_PATIENCE)
+        return found
+
+    def ask(self, task: Task, arrays: Sequence[Any], patience: float) -> Any:
+        """Send a task and wait."""
+        try:
+            self._pipe.send((task, arrays))
+        except OSError:
+            raise self._lost() from None
+        return self._answer(patience)
+
+    def stop(self) -> None:
+        """Kill it."""
+        with suppress(ValueError, OSError):
+            if self.process.pid is not None:
+                self.process.kill()
+                self.process.join(10)
+        self._pipe.close()
+
+    def put(self, array: Array) -> Array:
+        """An array travels with every task."""
+        return array
+
+    def _answer(self, patience: float) -> Any:
+        try:
+            if not self._pipe.poll(patience):
+                raise WorkerLostError(f"gave no answer for {patience:g} s")
+            error, found = self._pipe.recv()
+        except (EOFError, OSError):
+            raise self._lost() from None
+        if error is not None:
+            raise error
+        return found
+
+    def _lost(self) -> WorkerLostError:
+        self.process.join(10)
+        code = self.process.exitcode
+        how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+        return WorkerLostError(how)
+
+
+@contextmanager
+def _program_hidden() -> Iterator[None]:
+    """Within, a new process does not import the program that runs here, of which only a model from Python needs parts.
+
+    It may be a script that works when it is imported.
+    """
+    program = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = program
+
+
+def serve(pipe: Connection, source: Source, device: str, sent: bytes) -> None:
+    """The work of the process: it loads the model, then answers tasks until the driver is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal: the driver decides
+    with suppress(EOFError, OSError):
+        try:
+            torch.set_num_interop_threads(1)
+            host, described = source.host(device, _received(sent) if sent else None)
+        except Exception as error:
+            pipe.send((portable(error), None))
+            return
+        pipe.send((None, described))
+        while True:
+            task, arrays = pipe.recv()
+            failed, answer = None, None
+            try:
+                answer = task(host, *arrays)
+            except Exception as error:
+                failed = portable(error)
+            pipe.send((failed, answer))
+
+
+def _received(sent: bytes) -> Any:
+    """The model that the driver sent: its own user's object."""
+    try:
+        return pickle.loads(sent)
+    except Exception as error:
+        raise InputError(
+            f"the model does not arrive in another process ({type(error).__name__}: {error}): define its class or "
+            "function at the top of a module that can be imported there, or leave workers out"
+        ) from None

@@ -1,0 +1,213 @@
+"""Tasks: what the driver of a run asks the workers that hold its model, and what these answer.
+
+A worker makes draws as a run in one process does, by `Smooth`: with the same probe for each shape of inputs, and the
+same search for cross-talk at each larger batch of an input. Every process that draws is checked itself.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from segcertify.arrays import Array, FloatArray, IntArray
+from segcertify.metrics.map_metrics import MapFunction
+from segcertify.noise import Noise, described
+from segcertify.sampling.at_input import InputAnswers
+from segcertify.sampling.counting import last
+from segcertify.sampling.draws import Draws
+from segcertify.sampling.metrics import MetricRecorder
+from segcertify.sampling.probe import Probe
+from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
+from segcertify.sampling.smooth import Smooth
+from segcertify.sampling.streams import Phase
+
+INPUTS = 4
+"""Of how many inputs a worker keeps the draws, for further tasks about them: these then need no new checks."""
+
+Task = Callable[..., Any]
+"""Called with the `Host` and with the arrays that were put for it; it travels to the worker, as does its answer."""
+
+
+class Workers(Protocol):
+    """Processes with a model, here or on other machines, that answer tasks."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks they do at once."""
+
+    @property
+    def device(self) -> str:
+        """The kind of device that they draw on, such as "cpu"."""
+
+    def put(self, array: Array) -> Any:
+        """An array that several tasks need, as `submit` takes it."""
+
+    def submit(self, task: Task, *arrays: Any, about: str = "") -> Future[Any]:
+        """Have a task done. Those about the same input go to the same worker, as long as others have work."""
+
+
+class Host:
+    """A model in a worker. It keeps the draws of the last inputs."""
+
+    def __init__(self, model: Segmenter, device: str | torch.device) -> None:
+        self.device = torch.device(device)
+        self._model = model
+        self._of_category: dict[str, Segmenter] = {"": model}
+        self._smooth: dict[tuple[Any, ...], Smooth] = {}
+        self._draws: OrderedDict[tuple[Any, ...], tuple[Draws, tuple[str, ...]]] = OrderedDict()
+
+    def model(self, category: str) -> Segmenter:
+        """The model for inputs of a category."""
+        if category not in self._of_category:
+            self._of_category[category] = for_category(self._model, category)
+        return self._of_category[category]
+
+    def draws(self, subject: Subject, x: Array) -> Draws:
+        """The draws that a task is about."""
+        return self._found(subject, x)[0]
+
+    def prepared(self, subject: Subject, x: Array) -> Prepared:
+        """What is known of the model at such inputs, once it has passed the checks."""
+        draws, said = self._found(subject, x)
+        return Prepared(draws.probe, draws.identity, said)
+
+    def _found(self, subject: Subject, x: Array) -> tuple[Draws, tuple[str, ...]]:
+        key = subject.input_id, subject.input_digest, *_kind(subject)
+        if key not in self._draws:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                made = self._smoothed(subject).draws(torch.from_numpy(x.copy()), subject.input_id)
+            self._draws[key] = made, tuple(str(warning.message) for warning in caught)
+        self._draws.move_to_end(key)
+        while len(self._draws) > INPUTS:
+            self._draws.popitem(last=False)
+        return self._draws[key]
+
+    def _smoothed(self, subject: Subject) -> Smooth:
+        kind = _kind(subject)
+        if kind not in self._smooth:
+            self._smooth[kind] = Smooth(
+                self.model(subject.category), subject.noise, seed=subject.seed, batch_size=subject.batch_size,
+                device=self.device,
+            )  # fmt: skip
+        return self._smooth[kind]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The draws that tasks are about: of one input, under one noise. ``batch_size`` is what the caller asked for."""
+
+    input_id: str
+    input_digest: str
+    noise: Noise
+    seed: int
+    category: str = ""
+    batch_size: int | None = None
+
+
+def _kind(subject: Subject) -> tuple[Any, ...]:
+    """What smoothed model draws."""
+    return subject.category, repr(described(subject.noise)), subject.seed, subject.batch_size
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What the probe found, which model draws, and of what the checks warned."""
+
+    probe: Probe
+    identity: dict[str, Any]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Check the model at inputs of this shape."""
+
+    subject: Subject
+
+    def __call__(self, host: Host, x: Array) -> Prepared:
+        """What is known of it then."""
+        return host.prepared(self.subject, x)
+
+
+@dataclass(frozen=True)
+class Base:
+    """The model's own labels of an input, without noise."""
+
+    category: str = ""
+
+    def __call__(self, host: Host, x: Array) -> IntArray:
+        """One pass."""
+        return base_labels(host.model(self.category), torch.from_numpy(x.copy()).to(host.device))
+
+
+@dataclass(frozen=True)
+class AnswerAtInput:
+    """What tells the model from others at an input, for checkpoints."""
+
+    subject: Subject
+
+    def __call__(self, host: Host, x: Array) -> InputAnswers:
+        """Two passes."""
+        return host.draws(self.subject, x).answers_at_input()
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Whether stored labels may be those of `AnswerAtInput`, up to rounding."""
+
+    subject: Subject
+
+    def __call__(self, host: Host, x: Array, labels: Array) -> bool:
+        """Two passes."""
+        return host.draws(self.subject, x).may_give(labels.copy())
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The counts of a range of draws, the batch size at its end, and how long it took."""
+
+    counts: Array
+    batch_size: int
+    seconds: float
+    values: FloatArray | None = None
+    """The metrics of each draw, (metrics, draws), where they are measured."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """Count the labels of draws start .. stop - 1, in batches of ``batch_size`` from the first on.
+
+    Of all classes, or, with an array of labels beside the input, how many draws agree with these. ``make`` makes the
+    metrics that each draw is measured by, if any.
+    """
+
+    subject: Subject
+    phase: Phase
+    start: int
+    stop: int
+    batch_size: int
+    classes: int | None = None
+    make: Callable[[], Sequence[MapFunction]] | None = None
+
+    def __call__(self, host: Host, x: Array, labels: Array | None = None) -> Part:
+        """The counts of the range alone, in the smallest type that holds them."""
+        began, draws, n = time.perf_counter(), host.draws(self.subject, x), self.stop - self.start
+        draws.batch_size = self.batch_size
+        draws.watch = recorder = None if self.make is None else MetricRecorder(self.make, n, first=self.start)
+        if labels is None:
+            zeros = draws.zeros(n, self.classes or draws.classes or 1)
+            counted = draws.class_counts(self.phase, self.start, self.stop, zeros, self.classes)
+        else:
+            wanted = torch.from_numpy(labels.copy()).to(draws.x.device)
+            counted = draws.agreement(self.phase, self.start, self.stop, wanted, draws.zeros(n))
+        counts = last(counted).cpu().numpy()
+        values = None if recorder is None else recorder.found
+        return Part(counts, draws.batch_size, time.perf_counter() - began, values)
