@@ -21,6 +21,7 @@ from segcertify.errors import InputError
 from segcertify.models.folding import folded
 from segcertify.models.networks.captured import capture
 from segcertify.models.networks.fused_hrnet import FusedHRNet
+from segcertify.models.networks.fused_lite import FusedLite
 from segcertify.models.networks.hrnet import HRNet
 from segcertify.models.networks.lite import Lite
 from segcertify.models.wrappers.precision import PRECISIONS, Autocast, with_precision
@@ -41,10 +42,10 @@ def optimised(
     """A faster copy of a network in evaluation mode; the network itself is not changed.
 
     Its batch norms become part of its convolutions (`segcertify.models.folding`, which proves each on ``example``, a
-    batch of the network's inputs, by default an image of 64 x 64), and its weights lie with their channels last. On
-    CUDA an HRNet also gets fewer passes over memory (`segcertify.models.networks.fused_hrnet`), and small batches are
-    replayed (`segcertify.models.networks.captured`). All this is the same function up to rounding: at least 99.9 % of
-    the certified labels are the same. ``precision`` "bf16" or "fp16" is
+    batch of the network's inputs, by default an image of 64 x 64), and its weights lie with their channels last.
+    HRNets, and on the CPU Lites, get fewer passes over memory (`segcertify.models.networks.fused_hrnet`,
+    `fused_lite`). On CUDA small batches are replayed (`segcertify.models.networks.captured`). All this is the same
+    function up to rounding: at least 99.9 % of the certified labels are the same. ``precision`` "bf16" or "fp16" is
     another function, as `segcertify.models.with_precision` says.
 
     ``compile`` compiles the networks with `torch.compile` for each shape of input, which takes a minute or more at the
@@ -73,8 +74,8 @@ def optimised(
     tried = torch.rand(EXAMPLE, generator=torch.Generator().manual_seed(0)) if example is None else example
     fast, count = folded(whole, tried.to(device))
     how: dict[str, Any] = {"folded": count, "memory_format": "channels_last"}
-    if device.type == "cuda" and not compile:
-        fast, fused = _fused(fast)
+    if not compile:
+        fast, fused = _fused(fast, device.type)
         how |= {"fused": fused} if fused else {}
     for module in fast.modules():
         if isinstance(module, Autocast):
@@ -115,14 +116,17 @@ def compile_seconds(model: nn.Module) -> float:
     return float(sum(getattr(module, "compiling_seconds", 0.0) for module in model.modules()))
 
 
-def _fused(model: nn.Module) -> tuple[nn.Module, int]:
-    """The model with its HRNets replaced by `FusedHRNet`s, if all their batch norms are folded, and how many were."""
-    if isinstance(model, HRNet):
-        ready = not any(isinstance(each, nn.BatchNorm2d) for each in model.modules())
-        return (FusedHRNet(model, pad=True), 1) if ready else (model, 0)
+def _fused(model: nn.Module, device: str) -> tuple[nn.Module, int]:
+    """The model with its networks replaced by fused ones, if all their batch norms are folded, and how many were."""
+    if isinstance(model, HRNet | Lite):
+        if any(isinstance(each, nn.BatchNorm2d) for each in model.modules()):
+            return model, 0
+        if isinstance(model, HRNet):
+            return FusedHRNet(model, pad=device == "cuda"), 1
+        return (FusedLite(model), 1) if device == "cpu" else (model, 0)
     count = 0
     for name, child in list(model.named_children()):
-        replaced, found = _fused(child)
+        replaced, found = _fused(child, device)
         count += found
         if replaced is not child:
             setattr(model, name, replaced)

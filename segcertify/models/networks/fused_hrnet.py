@@ -2,7 +2,8 @@
 
 On CUDA a convolution adds its bias and its shortcut and rectifies before it writes (cuDNN does), the sums at the end of
 each module are one kernel (`segcertify.models.networks.fused_sum`), and channels are padded with zeros to numbers for
-which there are fast kernels: 48 to 64, 18 to 24. Elsewhere it is the network, step by step and in place.
+which there are fast kernels: 48 to 64, 18 to 24. On the CPU oneDNN adds and rectifies likewise
+(`segcertify.models.networks.fused_conv`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from segcertify.errors import InputError
+from segcertify.models.networks.fused_conv import convolved
 from segcertify.models.networks.fused_sum import enlarged, summed
 from segcertify.models.networks.hrnet import HRNet
 
@@ -128,7 +130,7 @@ def _relu(conv: Any, x: Tensor) -> Tensor:
         return torch.cudnn_convolution_relu(
             x, conv.weight, conv.bias, conv.stride, conv.padding, conv.dilation, conv.groups
         )
-    return conv(x).relu_()  # type: ignore[no-any-return]
+    return convolved(conv, x, "relu")
 
 
 def _add_relu(conv: Any, x: Tensor, shortcut: Tensor) -> Tensor:
@@ -137,7 +139,7 @@ def _add_relu(conv: Any, x: Tensor, shortcut: Tensor) -> Tensor:
         return torch.cudnn_convolution_add_relu(
             x, conv.weight, shortcut, 1.0, conv.bias, conv.stride, conv.padding, conv.dilation, conv.groups
         )
-    return conv(x).add_(shortcut).relu_()  # type: ignore[no-any-return]
+    return convolved(conv, x, "relu", shortcut)
 
 
 def _in_one(x: Tensor, conv: Any) -> bool:

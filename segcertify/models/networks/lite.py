@@ -6,6 +6,7 @@ normalisation is inside. Output: logits at a quarter of the input's resolution, 
 """
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -14,6 +15,7 @@ from torch.nn.functional import interpolate, pad, relu6
 
 from segcertify.errors import InputError, require_integer
 from segcertify.models.formats.weights import State
+from segcertify.models.networks.fused_conv import Pads
 from segcertify.models.wrappers.normalisation import Normalise, Numbers
 
 MEAN = (127 / 255,) * 3
@@ -153,11 +155,11 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The block's output, at its input's resolution over the stride."""
-        if x.device.type == "cpu" and not torch.is_grad_enabled() and not self.training:
-            rows = ROWS_OF // (x.shape[0] * x.shape[3] * self.wide)
-            if rows < x.shape[2]:
-                return self._in_strips(x, max(rows, LEAST_ROWS) // self.depthwise_conv.stride[0])
-        y = self._projected(self.depthwise_conv(self._expanded(x)))
+        strips = [
+            self._projected(self.depthwise_conv.padded(self._expanded(x[:, :, rows]), pads))
+            for rows, pads in self.strips(x)
+        ]
+        y = strips[0] if len(strips) == 1 else torch.cat(strips, 2)
         return y.add_(x) if self.shortcut and y.dtype == x.dtype else x + y if self.shortcut else y
 
     def _expanded(self, x: Tensor) -> Tensor:
@@ -168,15 +170,20 @@ class Block(nn.Module):
         """The filtered wide features, brought to the block's channels."""
         return self.bn2(self.project_conv(relu6(self.bn1(y), inplace=True)))  # type: ignore[no-any-return]
 
-    def _in_strips(self, x: Tensor, rows: int) -> Tensor:
-        """The same, some rows of the output at a time: the wide features of a photograph would take gigabytes."""
-        strips, height = [], x.shape[2]
-        for first in range(0, self.depthwise_conv.rows(height), rows):
-            low, high, pads = self.depthwise_conv.reach(height, first, rows)
-            wide = self._expanded(x[:, :, low:high])
-            strips.append(self._projected(self.depthwise_conv.strip(wide, x.shape[3], pads)))
-        y = torch.cat(strips, 2)
-        return y.add_(x) if self.shortcut else y
+    def strips(self, x: Tensor) -> Iterator[tuple[slice, Pads]]:
+        """The rows of the input that some rows of the output depend on, and the padding around them, for all rows.
+
+        The wide features of a photograph would take gigabytes: they are computed some rows at a time.
+        """
+        conv, height = self.depthwise_conv, x.shape[2]
+        rows = height
+        if x.device.type == "cpu" and not torch.is_grad_enabled() and not self.training:
+            rows = max(ROWS_OF // (x.shape[0] * x.shape[3] * self.wide), LEAST_ROWS)
+        if rows >= height:
+            yield slice(None), conv.pads(x)
+            return
+        for first in range(0, conv.rows(height), rows // conv.stride[0]):
+            yield conv.reach(x, first, rows // conv.stride[0])
 
 
 class SameConv(nn.Conv2d):
@@ -187,23 +194,27 @@ class SameConv(nn.Conv2d):
 
     def forward(self, input: Tensor) -> Tensor:
         """The convolution, at ceil(size / stride)."""
-        (top, bottom), (left, right) = (self._pads(size) for size in input.shape[2:])
-        return super().forward(pad(input, (left, right, top, bottom)))
+        return self.padded(input, self.pads(input))
+
+    def padded(self, input: Tensor, pads: Pads) -> Tensor:
+        """The convolution with other padding."""
+        return super().forward(pad(input, (*pads[1], *pads[0])))
 
     def rows(self, height: int) -> int:
         """How many rows the output has."""
         return math.ceil(height / self.stride[0])
 
-    def reach(self, height: int, first: int, rows: int) -> tuple[int, int, tuple[int, int]]:
-        """The input's rows, from and up to, that some rows of the output depend on, and the padding around them."""
+    def reach(self, input: Tensor, first: int, rows: int) -> tuple[slice, Pads]:
+        """The input's rows that some rows of the output depend on, and the padding around them."""
+        height, width = input.shape[2:]
         kernel, stride, last = self.kernel_size[0], self.stride[0], min(first + rows, self.rows(height)) - 1
         low = first * stride - self._pads(height)[0]
         high = low + (last - first) * stride + kernel
-        return max(low, 0), min(high, height), (max(-low, 0), max(high - height, 0))
+        return slice(max(low, 0), min(high, height)), ((max(-low, 0), max(high - height, 0)), self._pads(width))
 
-    def strip(self, input: Tensor, width: int, pads: tuple[int, int]) -> Tensor:
-        """The convolution of some rows, with that padding around them."""
-        return super().forward(pad(input, (*self._pads(width), *pads)))
+    def pads(self, input: Tensor) -> Pads:
+        """The padding of an image."""
+        return self._pads(input.shape[2]), self._pads(input.shape[3])
 
     def _pads(self, size: int) -> tuple[int, int]:
         """The padding before and after an axis."""
