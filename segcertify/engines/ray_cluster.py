@@ -151,8 +151,7 @@ def _connect(ray: Any, engine: Engine) -> None:
             ray.init(engine.address, log_to_driver=False, configure_logging=False)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             raise InputError(
-                f"no Ray cluster answers at {engine.address!r} ({_first_line(error)}): start one by "
-                "`ray start --head`"
+                f"no Ray cluster answers at {engine.address!r} ({_first_line(error)}): start one by `ray start --head`"
             ) from None
         return
     cpus = None if engine.workers is None else max(engine.workers * engine.threads, 1)

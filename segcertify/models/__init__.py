@@ -26,8 +26,8 @@ from segcertify.models.wrappers.precision import with_precision
 
 __all__ = [
     "Card", "Decisions", "Denoised", "Denoiser", "Ensemble", "FDnCNN", "HRNet", "Lite", "MultiScale", "PartSegmenter",
-    "PointNet2", "View", "adapt", "best_size", "bundled", "card_of", "compile_seconds", "from_diffusion", "given_short_side", "join",
-    "load", "load_bundled", "load_denoiser", "load_hrnet", "load_huggingface", "load_onnx", "load_pointnet2",
-    "load_pt2", "load_state", "load_torchscript", "load_trained", "new", "optimised", "read_card", "save_model",
-    "sigma_note", "size_note", "start_from", "with_precision",
+    "PointNet2", "View", "adapt", "best_size", "bundled", "card_of", "compile_seconds", "from_diffusion",
+    "given_short_side", "join", "load", "load_bundled", "load_denoiser", "load_hrnet", "load_huggingface", "load_onnx",
+    "load_pointnet2", "load_pt2", "load_state", "load_torchscript", "load_trained", "new", "optimised", "read_card",
+    "save_model", "sigma_note", "size_note", "start_from", "with_precision",
 ]  # fmt: skip

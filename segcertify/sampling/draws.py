@@ -169,7 +169,7 @@ class Draws:
     @property
     def seconds(self) -> float:
         """What a draw takes, as its model's probe measured it; 0 where that is not known."""
-        return self._probe.seconds
+        return self.probe.seconds
 
     @property
     def classes(self) -> int | None:

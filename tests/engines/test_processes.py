@@ -1,27 +1,11 @@
 """Processes of this machine: an evaluation gives the same records and votes, whatever happens to them."""
 
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
-from pathlib import Path
-
 import evaluated
 import numpy as np
 import pytest
-import segmenters
-import torch
-from shared_models import Harmful, Neighbourly, Parts, brightness, small_network
 
 import segcertify as sc
 from segcertify.data import load
-from segcertify.engines import Engine
-from segcertify.engines.processes import ProcessWorker
-from segcertify.engines.source import Source, pickled
-from segcertify.engines.worker import WorkerLostError
-from segcertify.sampling.tasks import Base
 
 SETTINGS = [(0.1, 60, 0.75), (0.1, 120, 0.9), (0.3, 60, 0.75)]
 IMAGE = np.random.default_rng(0).random((3, 12, 16), np.float32)

@@ -80,7 +80,7 @@ def test_a_spec(tmp_path, monkeypatch):
     votes = sc.sample(model, x[0], noise=sc.Gaussian(0.25), n=20, n0=2, seed=0)  # by a faster copy
     assert votes.candidate.shape == (4, 4)
     assert "'above': 0.0" in str(votes.model["settings"])
-    with pytest.raises(InputError, match="above cannot be 'high' in .*: write above=NUMBER"):
+    with pytest.raises(InputError, match=r"above cannot be 'high' in .*: write above=NUMBER"):
         models.load("python:binary_model:make?above=high")
 
 
