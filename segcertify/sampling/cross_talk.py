@@ -37,6 +37,9 @@ OF_ONE = 0.5
 """How much one component's answers may change, as a share of what noise changes there: rounding may hit one hard."""
 WORST = 8.0
 """How many times `ROUNDING` the logits of one component may change beside that: the worst of many is looked at."""
+DOUBT = 4
+"""How many times these bounds rounding may still explain, in a deep network: then entries are asked in a batch as large
+as the first, where all kernels and so all rounding are the same, and only the neighbours are others."""
 MORE = 64
 """How many entries are asked again where labels of six leave it open."""
 FEW, MANY = 64, 10_000
@@ -60,6 +63,10 @@ class Answers:
     def at(self, entries: Sequence[int]) -> Self:
         """Those of some entries, in memory of their own: a model may use its own again."""
         return type(self)(*(chosen(each, entries) for each in (self.batch, self.output, self.labels)))
+
+    def apart(self) -> Self:
+        """All of them, where the output is in memory of its own."""
+        return type(self)(self.batch, self.output.clone(), self.labels)
 
 
 def chosen(batch: torch.Tensor, entries: Sequence[int]) -> torch.Tensor:
@@ -90,11 +97,21 @@ class Changes:
         """What changed by more than rounding explains; empty if nothing did."""
         if self.logits > ALLOWED:
             return f"logits changed by {self.logits:.2g} of what noise changes"
-        if self.labels > ALLOWED * self.labels_by_noise + TIES * self.of_labels + (not self.exact):
+        if self.labels > self._labels_by_rounding:
             return f"{self.labels} of {self.of_labels} labels changed"
         if self.logits_of_one:
             return f"{self.logits_of_one} logits of single components changed by half of what noise changes, or more"
         return ""
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether what changed may yet be the rounding of a deep network in batches of another size."""
+        few = self.logits <= DOUBT * ALLOWED and self.labels <= DOUBT * self._labels_by_rounding
+        return bool(self.found) and few and not (self.exact or self.logits_of_one)
+
+    @property
+    def _labels_by_rounding(self) -> float:
+        return ALLOWED * self.labels_by_noise + TIES * self.of_labels + (not self.exact)
 
     @property
     def open(self) -> bool:
@@ -111,16 +128,17 @@ def chosen_entries(size: int, stream: DrawStream, count: int = ENTRIES) -> list[
 
 
 @stage("checks", whole=True)
-def changes(first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers]) -> Changes:
-    """Compare ``first``, answers to chosen entries of a batch, with the answers to them in smaller batches.
+def changes(
+    first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers], groups: Sequence[list[int]]
+) -> Changes:
+    """Compare ``first``, answers to chosen entries of a batch, with the answers to them in other batches.
 
-    ``ask`` is called with positions in ``first``, two at a time (of two entries one at a time), and gives new answers.
-    The last entry of the batch comes first in its pair and the first one last, so that each has another place.
+    ``ask`` is called with each group of positions in ``first``, such as `pairs` or `halves`, and gives new answers.
     """
     exact = not first.output.is_floating_point()
     noise, labels = _all_equal(first.batch, x), []
     logits = None if exact else _Logits(first.output)
-    for group in _groups(len(first.labels)):
+    for group in groups:
         again = ask(group)
         noise = noise | _inputs_differ(first.batch[group], again.batch, x)
         labels.append(_unequal(first.labels[group], again.labels))
@@ -144,7 +162,7 @@ def many_changes(first: torch.Tensor, ask: Callable[[list[int]], Answers]) -> st
     In all labels, and in each component: two more may be ties, and the worst of many components shows a few more, as
     counts vary by about their root.
     """
-    changed = torch.cat([_unequal(first[group], ask(group).labels) for group in _groups(len(first))])
+    changed = torch.cat([_unequal(first[group], ask(group).labels) for group in pairs(len(first))])
     by_noise = _unequal(first, first.roll(1, 0))
     total, size = int(changed.sum()), changed.numel()
     if total > ALLOWED * int(by_noise.sum()) + TIES * size + 2:
@@ -154,10 +172,19 @@ def many_changes(first: torch.Tensor, ask: Callable[[list[int]], Answers]) -> st
     return f"{int(wrong.sum())} components changed as noise changes them" if wrong.any() else ""
 
 
-def _groups(count: int) -> list[list[int]]:
-    """Positions in pairs, from the last; of two, each alone."""
+def pairs(count: int) -> list[list[int]]:
+    """Positions in pairs, from the last; of two, each alone.
+
+    Of entries as `chosen_entries` gives them each gets another place: the last one of the batch comes first in its
+    pair, and the first one last.
+    """
     step = 1 if count == 2 else 2
     return [list(range(max(stop - step, 0), stop)) for stop in range(count, 0, -step)]
+
+
+def halves(count: int) -> list[list[int]]:
+    """Every other position, then the rest: no batch holds all entries that were chosen, such as the first and last."""
+    return [list(range(start, count, 2)) for start in (0, 1)]
 
 
 def inputs_differ(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> bool:

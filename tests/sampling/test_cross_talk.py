@@ -17,6 +17,7 @@ from segcertify.sampling.cross_talk import (
     chosen_entries,
     inputs_differ,
     many_changes,
+    pairs,
 )
 from segcertify.sampling.streams import DrawStream
 
@@ -214,7 +215,7 @@ def test_rounding_is_told_from_cross_talk(rounding, passes, dtype):
     again = answers + rounding * span * torch.rand(answers.shape, generator=rng)
     first, second = (Answers.of(each.to(dtype), torch.rand(6, 3, 40, 50, generator=rng)) for each in (answers, again))
     second = Answers(first.batch, second.output, second.labels)
-    found = changes(first, torch.zeros(3, 40, 50), second.at).found
+    found = changes(first, torch.zeros(3, 40, 50), second.at, pairs(6)).found
     assert bool(found) != passes, found
 
 
@@ -229,10 +230,10 @@ def test_rounding_of_one_component_is_told_from_cross_talk(dtype, quiet):
     again = answers + (answers.amax() - answers.amin()) / 256 * torch.randn(answers.shape, generator=rng)
     batch = torch.rand(6, 2, 200, 200, generator=rng)
     first = Answers.of(answers.to(dtype), batch)
-    assert changes(first, torch.zeros(2, 200, 200), Answers.of(again.to(dtype), batch).at).logits_of_one == 0
+    assert changes(first, torch.zeros(2, 200, 200), Answers.of(again.to(dtype), batch).at, pairs(6)).logits_of_one == 0
     answers[:, :, 0, 0] = answers[:1, :, 0, 0].clone()
     first = Answers.of(answers.to(dtype), batch)
-    assert changes(first, torch.zeros(2, 200, 200), Answers.of(again.to(dtype), batch).at).logits_of_one > 0
+    assert changes(first, torch.zeros(2, 200, 200), Answers.of(again.to(dtype), batch).at, pairs(6)).logits_of_one > 0
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2])
@@ -354,7 +355,7 @@ def test_two_entries_are_compared_with_what_noise_changes_between_them():
         again = output.clone()
         again[0, 0, 3, 3] += change
         second = Answers(first.batch, again, first.labels)
-        assert changes(first, torch.zeros(2, 8, 8), second.at).logits_of_one == found
+        assert changes(first, torch.zeros(2, 8, 8), second.at, pairs(2)).logits_of_one == found
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
@@ -365,7 +366,7 @@ def test_small_logits_hide_no_change(scale):
     batch = torch.rand(6, 3, 5, 5, generator=rng)
     first = Answers.of(scale * output, batch)
     again = Answers.of(scale * (output + output.roll(1, 0)) / 2, batch)
-    changed = changes(first, torch.zeros(3, 5, 5), again.at)
+    changed = changes(first, torch.zeros(3, 5, 5), again.at, pairs(6))
     assert changed.logits == pytest.approx(0.5, abs=0.05)
     assert changed.found
 

@@ -246,7 +246,7 @@ def test_a_model_that_is_asked_at_the_size_it_reads_gets_a_seed_per_draw_if_it_i
     model.random = random
     draws = sc.Smooth(model, NOISE, seed=5).draws(image(), "x")
     monkeypatch.setattr(type(draws), "_read_size", (6, 8))
-    drawn = draws._outputs("agree", range(3))
+    drawn = draws.made([("agree", j) for j in range(3)])
     streams = [DrawStream(5, "x", "agree", index) for index in range(3)]
     assert given == [[stream.model_seed for stream in streams] if random else None]
     assert drawn.labels.shape == (3, 12, 16)
