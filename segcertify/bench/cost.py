@@ -122,7 +122,7 @@ def measure(
     cuda_gib = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None
     with Stopwatch(device) as watch, network.marked(model, watch):
         instrumented = seconds(device, certify)
-    passes = _passes(draws, [*_sizes(n0, draws.batch_size), *_sizes(n, draws.batch_size)])
+    passes = _passes(draws, draws.batch_sizes(n, n0))
     network.run(passes, device)  # warm
     networks = _repeated(device, lambda: network.run(passes, device), repeats)
     (certificate,) = made
@@ -140,11 +140,6 @@ def _repeated(device: torch.device, work: Callable[[], object], repeats: int) ->
     while len(times) < repeats and sum(times) < ENOUGH:
         times.append(seconds(device, work))
     return tuple(times)
-
-
-def _sizes(draws: int, batch_size: int) -> list[int]:
-    """The sizes of the batches that draws are made in."""
-    return [min(batch_size, draws - start) for start in range(0, draws, batch_size)]
 
 
 def _passes(draws: Draws, sizes: list[int]) -> list[list[network.Call]]:

@@ -64,10 +64,6 @@ class Answers:
         """Those of some entries, in memory of their own: a model may use its own again."""
         return type(self)(*(chosen(each, entries) for each in (self.batch, self.output, self.labels)))
 
-    def apart(self) -> Self:
-        """All of them, where the output is in memory of its own."""
-        return type(self)(self.batch, self.output.clone(), self.labels)
-
 
 def chosen(batch: torch.Tensor, entries: Sequence[int]) -> torch.Tensor:
     """Some entries of a batch, in memory of their own; nothing waits for the device, as it would for their numbers."""

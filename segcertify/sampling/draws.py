@@ -20,7 +20,7 @@ from segcertify.errors import InputError, ModelError
 from segcertify.noise import Gaussian, Laplace, Noise, Uniform, described
 from segcertify.progress import Advance
 from segcertify.sampling.at_input import InputAnswers, may_be_labels
-from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
+from segcertify.sampling.batch_size import BUSY, halve_until_it_fits, out_of_memory
 from segcertify.sampling.identity import identity
 from segcertify.sampling.kernels.fused import fused, like_cuda
 from segcertify.sampling.kernels.philox import Law, is_fused
@@ -169,14 +169,35 @@ class Draws:
 
     def _ahead(self, size: int) -> range:
         """The draws for agreement that join a batch of candidates: on CUDA, if there is room for as many at least."""
-        room = self.batch_size - size if self.even and like_cuda(self.x) else 0
+        room = self._most - size if self._evenly else 0
         return self.ahead[:room] if room >= min(size, len(self.ahead)) else range(0)
 
     def _next_size(self, left: int) -> int:
         """The size of the next batch. Of sizes that were found, the same in about all batches: captured once."""
-        if not (self.even and like_cuda(self.x)):
-            return min(self.batch_size, left)
-        return -(-left // -(-left // self.batch_size))
+        return -(-left // -(-left // self._most)) if self._evenly else min(self._most, left)
+
+    @property
+    def _evenly(self) -> bool:
+        return self.even and like_cuda(self.x)
+
+    @property
+    def _most(self) -> int:
+        """How many draws a batch has at most."""
+        busy = BUSY // self.read_input.numel() if self._evenly else self.batch_size
+        return min(self.batch_size, max(1, busy))
+
+    def batch_sizes(self, n: int, n0: int) -> list[int]:
+        """The sizes of the batches in which n0 and then n draws are made, as long as memory suffices."""
+        sizes, left, self.ahead = list[int](), {"candidate": n0, "agree": n}, range(n)
+        for phase in ("candidate", "agree"):
+            while left[phase]:
+                sizes.append(self._next_size(left[phase]))
+                left[phase] -= sizes[-1]
+                if phase == "candidate" and not left[phase]:
+                    joined = len(self._ahead(sizes[-1]))
+                    sizes[-1] += joined
+                    left["agree"] -= joined
+        return sizes
 
     def require_finite(self, phase: Phase, start: int) -> None:
         """Refuse the draws so far if the model gave scores that are not finite: the kernels only raise a flag."""
@@ -330,11 +351,22 @@ def require_device(device: str | torch.device) -> torch.device:
 
 def require_input(x: Input, device: torch.device) -> torch.Tensor:
     """One finite float input on the device."""
-    tensor = as_floats(x).to(device)
-    bad = int((~torch.isfinite(tensor)).sum())
+    return require_finite_input(on_device(as_floats(x), device))
+
+
+def on_device(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """An input on a device. To CUDA it is on its way yet, from page-locked memory, while the host does other work."""
+    if device.type != "cuda" or x.is_cuda:
+        return x.to(device)
+    return torch.empty_like(x, pin_memory=True).copy_(x).to(device, non_blocking=True)
+
+
+def require_finite_input(x: torch.Tensor) -> torch.Tensor:
+    """Refuse an input that holds NaN or infinity."""
+    bad = int((~torch.isfinite(x)).sum())
     if bad:
         raise InputError(f"x has {bad} entries that are NaN or infinite: clean it before certifying")
-    return tensor
+    return x
 
 
 def as_floats(x: Input) -> torch.Tensor:

@@ -1,18 +1,19 @@
 """Verification: some draws of a batch that is larger than all before are asked again, and nothing may have changed.
 
-On CUDA they are asked beside the batch, on a stream of their own: small batches keep a GPU waiting for the next kernel,
-while a large one fills it.
+Of a faster copy on CUDA they are asked beside the batch, on a stream of their own: small batches keep a GPU waiting for
+the next kernel, while a large one fills it. Any other model may use its memory again, and is asked one thing at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from segcertify.sampling.cross_talk import MORE, Answers, Changes, changes, chosen_entries, halves, many_changes, pairs
+from segcertify.sampling.identity import EXECUTION, Execution
 from segcertify.sampling.outputs import Outputs
 from segcertify.sampling.probe import dependent_answers, dependent_noise
 from segcertify.sampling.stages import stage
@@ -28,17 +29,22 @@ class Verification:
     def __init__(self, draws: Draws, batch: Sequence[Address]) -> None:
         self._draws, self._batch = draws, batch
         self._entries = self._chosen()
-        self._ahead = self._asked_ahead() if draws.x.is_cuda else {}
+        self._ahead: dict[int, Answers] = {}
+        beside = draws.x.is_cuda and isinstance(getattr(draws.model, EXECUTION, None), Execution)
+        self._before = torch.cuda.current_stream(draws.x.device).record_event() if beside else None
 
     def first(self, drawn: Outputs) -> Outputs:
         """Note the batch's own answers; the same outputs, where they outlast what is asked from here on."""
         self._first = drawn.at(self._entries)
-        return drawn if self._ahead else drawn.kept()
+        if self._before is None:
+            return drawn.kept()
+        self._ask_beside(self._before)
+        return drawn
 
     def compare(self, drawn: Outputs) -> Outputs:
         """Refuse a model or a noise whose draws influence each other; the outputs, where the model left them alone."""
         draws, x = self._draws, self._draws.read_input
-        if self._ahead:
+        if self._before is not None:
             torch.cuda.current_stream(x.device).wait_stream(_beside(x.device))
         changed = changes(self._first, x, self._again, pairs(len(self._entries)))
         draws.require_finite(*self._batch[0])
@@ -55,12 +61,12 @@ class Verification:
         draws, size = self._draws, len(self._batch)
         return chosen_entries(size, DrawStream(draws.seed, draws.input_id, "verify", size), *count)
 
-    def _asked_ahead(self) -> dict[int, Answers]:
-        """The answers to each pair, by its first position: asked while the batch itself is on its way."""
+    def _ask_beside(self, before: Any) -> None:
+        """Ask each pair while the batch is on its way: from ``before``, an event, on."""
         beside = _beside(self._draws.x.device)
-        beside.wait_stream(torch.cuda.current_stream(beside.device))
+        beside.wait_event(before)
         with stage("checks", whole=True), torch.cuda.stream(beside):
-            return {group[0]: self._ask(group).apart() for group in pairs(len(self._entries))}
+            self._ahead = {group[0]: self._ask(group) for group in pairs(len(self._entries))}
 
     def _again(self, positions: list[int]) -> Answers:
         return self._ahead.pop(positions[0]) if self._ahead else self._ask(positions)
