@@ -326,6 +326,14 @@ def test_models_on_the_gpu(tmp_path):
     assert scaled.candidate.shape == (64, 96)
 
 
+def test_a_model_that_moves_gets_a_new_fast_copy():
+    model, x = sc.models.load("pets"), an_input((3, 64, 96))
+    settings = {"noise": sc.Gaussian(0.25), "n": 4, "n0": 2, "seed": 0}
+    for device in ("cuda", "cpu", "cuda"):
+        model.to(device)
+        assert sc.sample(model, x, **settings).N == 64 * 96
+
+
 def network():
     """A small network with batch statistics and dropout, on the CPU, in training mode."""
     torch.manual_seed(0)

@@ -100,7 +100,8 @@ def for_sampling(model: Model, *, compile: bool = False) -> Model:
     """The `optimised` copy of a model, made anew where the model has changed; the model itself if it cannot be."""
     if not any(isinstance(module, nn.Conv2d) for module in model.modules()):
         return model  # nothing to gain, as for networks of other libraries' formats
-    now = {**identity(model), "compile": compile}
+    place = next((str(each.device) for each in model.parameters()), "")
+    now = {**identity(model), "compile": compile, "device": place}
     made = _MADE.get(model)
     if made is None or made[0] != now:
         try:
