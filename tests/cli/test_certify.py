@@ -337,6 +337,13 @@ def test_a_labelled_cloud(models, chair, capsys):
         assert picture.size[0] == 1500
 
 
+def test_a_cloud_with_sets_has_its_page(models, chair):
+    certify(write(models / "a.txt", chair, NAMES), SHAPES, 0.05, n=60, n0=2, seed=0, sets=True)
+    out = models / "certified" / "a"
+    assert (out / "sets.safetensors").exists()
+    assert facts(out / "certified.html")["facts"]["certified"]
+
+
 @pytest.mark.parametrize(
     "case",
     [
