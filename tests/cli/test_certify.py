@@ -410,7 +410,7 @@ def test_an_image_has_the_cards_names_and_colours(models, monkeypatch):
         (lambda t: t, "parts?category=Sofa", {}, "unknown category 'Sofa': use Airplane"),
         (lambda t: t, f"{SHAPES}?category=none", {}, "unknown category 'none'"),
         (lambda t: t, "parts", {}, "must know which category .* write .category=Chair in its spec"),
-        (lambda t: t, HEIGHTS, {"label": "a.png"}, "label is for images, but .*a.txt is a cloud"),
+        (lambda t: t, HEIGHTS, {"label": "a.png"}, "label is for images and volumes, but .*a.txt is a cloud"),
         (lambda t: t[:, :6], HEIGHTS, {"noise": "gaussian?channels=6"}, r"channels=\(6,\) are outside axis 1"),
     ],
 )
