@@ -22,7 +22,8 @@ NEEDED = (
     *(f"segcertify/models/bundled/{name}{suffix}"
       for name in ("pets", "camvid", "parts", "denoisers/default") for suffix in (".safetensors", ".md")),
     "segcertify/demo/chelsea.jpg", "segcertify/data/sets/shapes.safetensors", "segcertify/py.typed",
-    *(f"segcertify/figures/{page}.{suffix}" for page in ("page", "image", "cloud") for suffix in ("html", "js", "css")),
+    *(f"segcertify/figures/{page}.{suffix}"
+      for page in ("page", "image", "cloud", "run") for suffix in ("html", "js", "css")),
     "segcertify/reproduce/paper/table1.toml",
 )  # fmt: skip
 """Files without which something would not work, or would not be licensed."""

@@ -71,9 +71,9 @@ def certify(
     import torch
 
     from segcertify.cli.certificates import VOTES, Claimed, draws_kept, print_truth, stored_once
-    from segcertify.cli.image_pages import audit_command, page_beside
     from segcertify.cli.inputs import class_names, draw, input_id, read
     from segcertify.cli.metric_certificates import print_metrics
+    from segcertify.cli.pages import audit_command, page_beside
     from segcertify.cli.radius_maps import mapped_beside, print_map
     from segcertify.cli.set_certificates import sets_beside, sets_facts, sets_values
     from segcertify.models import sigma_note, size_note

@@ -74,15 +74,15 @@ class Domain:
     ) -> list[Path]:  # fmt: skip
         """Save the interactive page of a certified input x and the votes it is of; returns its path.
 
-        Arguments as for `save_figures`; also the certificate of ``sets`` of an image, and the command of an ``audit``.
-        Arrays, and images without colours, have no page.
+        Arguments as for `save_figures`; also the certificate of ``sets``, which the page of an image shows, and the
+        command of an ``audit``. Arrays, volumes, and images without colours, have no page.
         """
         if self.page is None or certificate.labels.shape != self.components(x.shape):
             return []
         if self is IMAGE and x.shape[0] not in (1, 3):
             return []
         shown = {"prediction": prediction, "target": target, "colours": colours, "names": names, "audit": audit}
-        self.page(path, x, certificate, votes, **shown, **({} if sets is None else {"sets": sets}))
+        self.page(path, x, certificate, votes, **shown, **({"sets": sets} if self is IMAGE else {}))
         return [Path(path)]
 
     def thumbnail(

@@ -2,6 +2,7 @@
 
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from segcertify.certificate import Certificate
 from segcertify.data import Input, read_input
 from segcertify.data.domain import IMAGE
 from segcertify.data.sets import shapes
+from segcertify.figures.cloud_page import save_view
 from segcertify.figures.image import save_figure, steps_figure
 from segcertify.models import card_of, load
 from segcertify.numerals import exact
@@ -77,8 +79,11 @@ class Shape:
         )
 
     def draw(self, stem: Path, proved: Certificate, prediction: IntArray) -> list[Path]:
-        """The pictures of every certified cloud."""
-        return self.domain.save_figures(
-            stem, self.x.numpy(), proved, prediction=prediction, target=self.target, names=self.classes,
-            colours=self.data.colours / 255,
-        )  # fmt: skip
+        """The pictures of every certified cloud, and the page on which it turns."""
+        x, page = self.x.numpy(), Path(f"{stem}.html")
+        shown: dict[str, Any] = {
+            "prediction": prediction, "target": self.target, "names": self.classes, "colours": self.data.colours / 255,
+        }  # fmt: skip
+        pictures = self.domain.save_figures(stem, x, proved, **shown)
+        save_view(page, x, proved, **shown)
+        return [*pictures, page]

@@ -42,11 +42,11 @@ def test_each_command_has_its_file():
     assert files - {
         "__init__",
         "certificates",
-        "image_pages",
         "inputs",
         "metric_audits",
         "metric_certificates",
         "options",
+        "pages",
         "printing",
         "radius_maps",
         "set_audits",

@@ -337,6 +337,13 @@ def test_a_labelled_cloud(models, chair, capsys):
         assert picture.size[0] == 1500
 
 
+def test_a_cloud_with_sets_has_its_page(models, chair):
+    certify(write(models / "a.txt", chair, NAMES), SHAPES, 0.05, n=60, n0=2, seed=0, sets=True)
+    out = models / "certified" / "a"
+    assert (out / "sets.safetensors").exists()
+    assert facts(out / "certified.html")["facts"]["certified"]
+
+
 @pytest.mark.parametrize(
     "case",
     [
@@ -403,7 +410,7 @@ def test_an_image_has_the_cards_names_and_colours(models, monkeypatch):
         (lambda t: t, "parts?category=Sofa", {}, "unknown category 'Sofa': use Airplane"),
         (lambda t: t, f"{SHAPES}?category=none", {}, "unknown category 'none'"),
         (lambda t: t, "parts", {}, "must know which category .* write .category=Chair in its spec"),
-        (lambda t: t, HEIGHTS, {"label": "a.png"}, "label is for images, but .*a.txt is a cloud"),
+        (lambda t: t, HEIGHTS, {"label": "a.png"}, "label is for images and volumes, but .*a.txt is a cloud"),
         (lambda t: t[:, :6], HEIGHTS, {"noise": "gaussian?channels=6"}, r"channels=\(6,\) are outside axis 1"),
     ],
 )

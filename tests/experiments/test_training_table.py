@@ -208,10 +208,13 @@ def test_results_are_shown(tmp_path):
     results = results_of(BASE, CERTIFIED)
     save(tmp_path, results, build)
     assert table(results).rows == (
-        ("1", "noise 0.25", "none", "-", "0.9000", "0.6000", "0.5000", "-", "0.0000", "0.0000", "0.12"),
+        (
+            "1", "noise 0.25", "none", "-",
+            "-", "-", "0.0000", "-", "0.9000", "0.6000", "0.5000", "0.0000", "0.12",
+        ),
         (
             "1", "noise 0.25", "sigma=0.25, n=100, tau=0.75", "0.168",
-            "0.8000", "0.5000", "0.4000", "0.3000", "0.1500", "0.1600", "1.50",
+            "0.8000", "0.0500", "0.1500", "0.3000", "0.8000", "0.5000", "0.4000", "0.1600", "1.50",
         ),
     )  # fmt: skip
     text = (tmp_path / "README.md").read_text(encoding="utf-8")

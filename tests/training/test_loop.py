@@ -76,7 +76,7 @@ def test_a_denoiser_is_trained_measured_and_resumed(data, tmp_path, monkeypatch)
     assert (card.classes, card.is_denoiser) == (("red", "green", "blue"), True)
     assert card.metrics["PSNR at sigma 0.25 on other scenes"] > 12
     assert card.spec("FILE") == "MODEL?denoiser=FILE"
-    assert "# A denoiser of images" in (out / "model.md").read_text()
+    assert "# model: a denoiser of images\n" in (out / "model.md").read_text()
 
 
 def test_a_run_of_the_first_version_is_resumed(data, tmp_path):

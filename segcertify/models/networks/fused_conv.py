@@ -30,8 +30,8 @@ def convolved(
     takes = shortcut is None or _adds(shortcut, x, activation)
     if not (takes and _in_one(conv, x) and trusted(x.dtype)):
         return plain(conv, x, activation, shortcut, pads)
-    weight, padding = (conv.weight, conv.padding) if pads is None else _symmetric(conv.weight, pads)
-    return _onednn(conv, x, activation, shortcut, weight, padding)
+    kernel = (conv.weight, conv.padding) if pads is None else _symmetric(conv.weight, pads)
+    return _onednn(conv, x, activation, shortcut, kernel)
 
 
 def plain(
@@ -58,8 +58,9 @@ def _adds(shortcut: Tensor, x: Tensor, activation: Activation | None) -> bool:
 
 
 def _onednn(
-    conv: Any, x: Tensor, activation: Activation | None, shortcut: Tensor | None, weight: Tensor, padding: Any
+    conv: Any, x: Tensor, activation: Activation | None, shortcut: Tensor | None, kernel: tuple[Tensor, Any]
 ) -> Tensor:
+    weight, padding = kernel
     shape = weight, conv.bias, padding, conv.stride, conv.dilation, conv.groups
     run = torch.ops.mkldnn._convolution_pointwise
     if shortcut is None:
@@ -106,14 +107,15 @@ def right(dtype: torch.dtype) -> bool:
 
     x = numbers(2, 16, 11, 14).to(memory_format=torch.channels_last)
     for groups, kernel, stride, uneven in ((1, 1, 1, 0), (1, 3, 2, 1), (16, 3, 1, 0), (16, 5, 2, 1)):
-        conv: Any = nn.Conv2d(16, 16, kernel, stride=stride, groups=groups).to(memory_format=torch.channels_last)
-        conv.weight, conv.bias = nn.Parameter(numbers(*conv.weight.shape) / kernel), nn.Parameter(numbers(16))
+        conv: Any = nn.Conv2d(16, 16, kernel, stride=stride, groups=groups)
+        weight = (numbers(*conv.weight.shape) / kernel).to(memory_format=torch.channels_last)
+        conv.weight, conv.bias = nn.Parameter(weight), nn.Parameter(numbers(16))
         side = kernel // 2
         pads = ((side, side - uneven), (side - uneven, side))
         shortcut = numbers(*plain(conv, x, pads=pads).shape).to(memory_format=torch.channels_last)
         for activation in _ONEDNN:
             for added in (None, shortcut) if _adds(shortcut, x, activation) else (None,):
-                given = _onednn(conv, x, activation, added, *_symmetric(conv.weight, pads))
+                given = _onednn(conv, x, activation, added, _symmetric(conv.weight, pads))
                 if not _close(given, plain(conv, x, activation, added, pads)):
                     return False
     return True

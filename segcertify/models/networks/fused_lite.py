@@ -1,7 +1,7 @@
 """A folded Lite for the CPU: the same function up to rounding, for evaluation.
 
-Convolutions add, rectify and clip before they write (`segcertify.models.networks.fused_conv`), and no image is copied to
-get a border of zeros. A batch is computed some images at a time: features of more are in memory that the operating
+Convolutions add, rectify and clip before they write (`segcertify.models.networks.fused_conv`), and no image is copied
+to get a border of zeros. A batch is computed some images at a time: features of more are in memory that the operating
 system has to clear for each layer, which takes longer than the convolutions.
 """
 
@@ -72,8 +72,9 @@ class FusedLite(nn.Module):
 
 def _widest(net: Lite) -> int:
     """The most features that a block has for each pixel of an image."""
+    blocks: Any = net.encoder.blocks
     most, stride = 1, 2
-    for block in net.encoder.blocks:
+    for block in blocks:
         most = max(most, math.ceil(block.wide / stride**2))
         stride *= block.depthwise_conv.stride[0]
     return most

@@ -76,6 +76,7 @@ WRAPPERS = {
     "reversed": Reversed,
     "denoised": lambda model: models.Denoised(model, lambda noisy, sigma: noisy, 0.25),
     "torchscript": lambda model: Script(model, output=None, file=""),
+    "decisions": lambda model: models.Decisions(model, above=1.0),
     "ensemble": lambda model: models.Ensemble([nn.Conv2d(3, 3, 1), model], views=VIEWS),
     "all": lambda model: models.with_precision(models.MultiScale(models.adapt(Reversed(model)), (0.5,)), "bf16"),
 }

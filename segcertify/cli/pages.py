@@ -1,4 +1,4 @@
-"""The page of a certified image in commands: `certify` writes it beside the pictures."""
+"""The page of a certified image or cloud in commands: `certify` writes it beside the pictures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from segcertify.cli.inputs import legend
 from segcertify.cli.printing import Printer, noted
-from segcertify.data.domain import IMAGE
 
 if TYPE_CHECKING:
     from segcertify.certificate import Certificate
@@ -21,33 +20,31 @@ def page_beside(
     printer: Printer, model: Segmenter, found: Input, certificate: Certificate, votes: Path, *, device: str,
     page: Path, sets: SetCertificate | None = None, audit: str = "",
 ) -> list[Path]:  # fmt: skip
-    """Write the page of a certified colour image from saved votes, and return its path; other inputs have none."""
-    if found.domain is not IMAGE or certificate.labels.shape != found.x.shape[1:] or found.x.shape[0] not in (1, 3):
+    """Write the page of a certified input from saved votes, and return its path; some inputs have none."""
+    if found.domain.page is None:
         return []
     with noted(printer, "no page"):
         import torch
 
-        from segcertify.figures.image_page import save_page
         from segcertify.sampling.segmenter import base_labels
         from segcertify.votes import Votes
 
         prediction = base_labels(model, torch.from_numpy(found.x).to(device))
         kept = Votes.load(votes)
         names, colours = legend(model, highest=max(int(prediction.max()), int(kept.candidate.max())))
-        save_page(
-            page, found.x, certificate, kept, prediction=prediction, target=found.target, sets=sets, colours=colours,
-            names=names, audit=audit,
+        return found.domain.save_page(
+            page, found.x, certificate, votes=kept, prediction=prediction, target=found.target, sets=sets,
+            colours=colours, names=names, audit=audit,
         )  # fmt: skip
-        return [page]
     return []
 
 
 def audit_command(
-    certificate: Path, model: str, image: Path, *, label: Path | None = None, short_side: int | None = None,
+    certificate: Path, model: str, input: Path, *, label: Path | None = None, short_side: int | None = None,
     full_size: bool = False, precision: str = "fp32", trust_code: bool = False,
 ) -> str:  # fmt: skip
-    """The command that audits a certificate of an image, with all options that change how image and model are read."""
-    words = ["segcertify", "audit", str(certificate), "--model", model, "--input", str(image)]
+    """The command that audits a certificate, with all options that change how input and model are read."""
+    words = ["segcertify", "audit", str(certificate), "--model", model, "--input", str(input)]
     words += [] if label is None else ["--label", str(label)]
     words += [] if short_side is None else ["--short-side", str(short_side)]
     words += ["--full-size"] if full_size else []
