@@ -17,7 +17,7 @@ from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
 from segcertify.numerals import exact
 from segcertify.sampling.batch_size import halve_until_it_fits
-from segcertify.sampling.cross_talk import Answers, changes, chosen_entries
+from segcertify.sampling.cross_talk import Answers, changes, chosen_entries, tolerance
 from segcertify.sampling.draws import require_device, working_device
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, for_sampling, is_random, raw_output, to_model_dtype
@@ -232,5 +232,6 @@ def _own_answers(model: Segmenter, x: torch.Tensor, batch: torch.Tensor, seed: i
         return entries, ask(range(size)).at(entries)
 
     entries, first = halve_until_it_fits(chosen_of, len(batch))[1]
-    found = changes(first, x, lambda positions: ask([entries[position] for position in positions])).found
+    allowed = tolerance(model, first.output)
+    found = changes(first, x, lambda positions: ask([entries[position] for position in positions]), allowed).found
     return "the model answers each draw by itself", float(not found), found or f"{len(entries)} entries asked again"

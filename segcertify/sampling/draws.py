@@ -21,7 +21,7 @@ from segcertify.noise import Gaussian, Laplace, Noise, Uniform, described
 from segcertify.progress import Advance
 from segcertify.sampling.at_input import InputAnswers, may_be_labels
 from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
-from segcertify.sampling.cross_talk import MORE, Answers, changes, chosen_entries, many_changes
+from segcertify.sampling.cross_talk import MORE, Answers, changes, chosen_entries, many_changes, tolerance
 from segcertify.sampling.identity import identity
 from segcertify.sampling.kernels.fused import fused
 from segcertify.sampling.kernels.philox import Law, is_fused
@@ -277,7 +277,7 @@ class Draws:
         size = len(drawn.batch)
         more = chosen_entries(size, DrawStream(self.seed, self.input_id, "verify", size), MORE)
         kept = first.labels if first.output.is_floating_point() else drawn.labels[more]
-        changed = changes(first, self._read_input, ask)
+        changed = changes(first, self._read_input, ask, tolerance(self.model, first.output))
         self.require_finite(phase, start)
         if changed.noise:
             raise dependent_noise(self.noise)
