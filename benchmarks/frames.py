@@ -1,9 +1,10 @@
 """Certifying a 1024 x 2048 frame with HRNetV2 (random weights): stages, bare network, released pipeline.
 
     python benchmarks/frames.py [--model tiny|w18|w48] [--scale 0.25 1.0] [--precision fp32 bf16] [--device cuda]
-        [--baseline] [--draws 24] [--pixels 262144] [--name h200] [--out results/speed]
+        [--baseline] [--compiled] [--draws 24] [--pixels 262144] [--name h200] [--out results/speed]
 
 It is `segcertify bench` for several settings in one run. Each setting gives a file, written as soon as it is measured.
+``--compiled`` also times the bare network as `torch.compile` makes it of the folded one, on the same batches.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import statistics
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +23,7 @@ if TYPE_CHECKING:  # torch is not imported here: the released pipeline's process
     import torch
 
     from segcertify.sampling.segmenter import Segmenter
+    from segcertify.sampling.smooth import Smooth
 
 ARCHITECTURES = {
     "tiny": {"width": 8, "blocks": 1, "modules": (1, 1, 1)},
@@ -66,13 +71,39 @@ def measured(arguments: argparse.Namespace, scale: float, precision: str) -> Ite
         "model": arguments.model, "scale": scale, "input": [*x.shape], "noise": f"Gaussian(sigma={SIGMA})", "tau": 0.75,
         "alpha": 0.001, "precision": precision,
     }  # fmt: skip
-    yield tables.values(found, peak, None, device=device, settings=settings)
+    more = {"compiled": compiled(smooth, x, scale, precision, arguments) if arguments.compiled else None}
+    yield tables.values(found, peak, None, device=device, settings=settings) | more
     if arguments.baseline and precision == arguments.precision[0]:
         del smooth
         plain = segmenter(arguments.model, scale, "fp32", device)
         limits = {"draws": arguments.draws, "pixels": arguments.pixels}
         before = released.measure(plain, x.to(device), SIGMA, **draws, **limits)
-        yield tables.values(found, peak, before, device=device, settings=settings)
+        yield tables.values(found, peak, before, device=device, settings=settings) | more
+
+
+def compiled(
+    smooth: Smooth, x: torch.Tensor, scale: float, precision: str, arguments: argparse.Namespace
+) -> dict[str, float]:
+    """The bare network, folded, channels last and compiled: the median of its passes over the same batches."""
+    import torch
+
+    from segcertify.bench import network
+    from segcertify.bench.cost import passes, repeated
+    from segcertify.models import optimised
+    from segcertify.models.wrappers.wrapper import unwrapped
+
+    device, draws = torch.device(arguments.device), smooth.draws(x)
+    made = optimised(segmenter(arguments.model, scale, precision, device), precision=precision, compile=True)
+    inner = unwrapped(made)
+    calls = [
+        [replace(call, network=inner) for call in batch]
+        for batch in passes(draws, draws.batch_sizes(arguments.n, arguments.n0))
+    ]
+    start = time.perf_counter()
+    network.run(calls, device)
+    preparing = time.perf_counter() - start
+    times = repeated(device, lambda: network.run(calls, device), arguments.repeats)
+    return {"network_seconds": statistics.median(times), "preparing_seconds": preparing}
 
 
 def main() -> None:
@@ -85,7 +116,8 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=100)
     parser.add_argument("--n0", type=int, default=10)
     parser.add_argument("--baseline", action="store_true", help="also the released pipeline, once for each scale")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--compiled", action="store_true", help="also the bare network, compiled")
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--draws", type=int, help="of the released pipeline: draws that are made; all by default")
     parser.add_argument("--pixels", type=int, help="of the released pipeline: pixels tested one by one; all by default")
     parser.add_argument("--name", default="cpu", help="the machine's name in the files' names")
@@ -105,6 +137,13 @@ def show(title: str, values: dict[str, Any]) -> None:
     print(title, tables.stage_table(values) if values["baseline"] is None else tables.baseline_table(values), sep="\n")
     for name, value in tables.facts(values).items():
         print(f"  {name:34} {value}", flush=True)
+    if values["compiled"] is not None:
+        seconds = values["compiled"]["network_seconds"]
+        ratio = values["total_seconds"] / seconds
+        print(
+            f"  {'bare network, compiled':34} {tables.duration(seconds)}: ours takes {ratio:.2f} times as long",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -118,13 +118,13 @@ def measure(
     first = time.perf_counter() - start
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    totals = _repeated(device, certify, repeats)
+    totals = repeated(device, certify, repeats)
     cuda_gib = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None
     with Stopwatch(device) as watch, network.marked(model, watch):
         instrumented = seconds(device, certify)
-    passes = _passes(draws, [*_sizes(n0, draws.batch_size), *_sizes(n, draws.batch_size)])
-    network.run(passes, device)  # warm
-    networks = _repeated(device, lambda: network.run(passes, device), repeats)
+    calls = passes(draws, draws.batch_sizes(n, n0))
+    network.run(calls, device)  # warm
+    networks = repeated(device, lambda: network.run(calls, device), repeats)
     (certificate,) = made
     return Cost(
         first, totals, _stages(watch.seconds(), instrumented), instrumented, networks,
@@ -134,7 +134,7 @@ def measure(
     )  # fmt: skip
 
 
-def _repeated(device: torch.device, work: Callable[[], object], repeats: int) -> tuple[float, ...]:
+def repeated(device: torch.device, work: Callable[[], object], repeats: int) -> tuple[float, ...]:
     """The times of some work that is done several times, but not again once it took `ENOUGH`."""
     times: list[float] = []
     while len(times) < repeats and sum(times) < ENOUGH:
@@ -142,12 +142,7 @@ def _repeated(device: torch.device, work: Callable[[], object], repeats: int) ->
     return tuple(times)
 
 
-def _sizes(draws: int, batch_size: int) -> list[int]:
-    """The sizes of the batches that draws are made in."""
-    return [min(batch_size, draws - start) for start in range(0, draws, batch_size)]
-
-
-def _passes(draws: Draws, sizes: list[int]) -> list[list[network.Call]]:
+def passes(draws: Draws, sizes: list[int]) -> list[list[network.Call]]:
     """The network's calls for noisy batches of these sizes, each size drawn once."""
 
     def noisy(size: int) -> torch.Tensor:

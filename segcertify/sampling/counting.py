@@ -64,6 +64,7 @@ def sampled(
         candidate = None
         pilot: Arrays = {}
         if state.phase == "candidate":
+            draws.ahead = range(first, first + min((*prefixes, n)))
             candidate, counts = _candidates(draws, saved, state, n0, known=kept.classes, advance=advance)
             pilot = {"candidate": candidate} | ({PILOT: counts.cpu()} if kept.counts else {})
             state = State("agree", 0, draws.batch_size, {})

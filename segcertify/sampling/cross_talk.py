@@ -57,7 +57,7 @@ FINE = Tolerance(allowed=1 / 256, rounding=2.0**-14, of_one=1 / 128, own=True)
 """Of models that compute in single precision or better, on the CPU."""
 
 
-def tolerance(model: Segmenter, output: torch.Tensor) -> Tolerance:
+def tolerance_of(model: Segmenter, output: torch.Tensor) -> Tolerance:
     """What rounding may change in logits that a model gave."""
     return FINE if in_single_precision(model, output) else COARSE
 
@@ -68,6 +68,9 @@ LAST_BITS = 32
 """How many last bits of a logit its own rounding may change, where it is compared by its own scale."""
 SAMPLE = 4096
 """Of how many components the usual logits of a class are looked for."""
+DOUBT = 4
+"""How many times these bounds rounding may still explain, in a deep network: then entries are asked in a batch as large
+as the first, where all kernels and so all rounding are the same, and only the neighbours are others."""
 MORE = 64
 """How many entries are asked again where labels of six leave it open."""
 FEW, MANY = 64, 10_000
@@ -115,19 +118,28 @@ class Changes:
     """How many logits of one component and class changed by more than rounding allows."""
     most: int
     """How many labels changed in the component where most did."""
-    allowed: float = ALLOWED
-    """How much the logits may change."""
+    tolerance: Tolerance = COARSE
 
     @property
     def found(self) -> str:
         """What changed by more than rounding explains; empty if nothing did."""
-        if self.logits > self.allowed:
+        if self.logits > self.tolerance.allowed:
             return f"logits changed by {self.logits:.2g} of what noise changes"
-        if self.labels > ALLOWED * self.labels_by_noise + TIES * self.of_labels + (not self.exact):
+        if self.labels > self._labels_by_rounding:
             return f"{self.labels} of {self.of_labels} labels changed"
         if self.logits_of_one:
             return f"{self.logits_of_one} logits of single components changed with other entries beside them"
         return ""
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether what changed may yet be the rounding of a deep network in batches of another size."""
+        few = self.logits <= DOUBT * self.tolerance.allowed and self.labels <= DOUBT * self._labels_by_rounding
+        return bool(self.found) and few and self.tolerance is COARSE and not (self.exact or self.logits_of_one)
+
+    @property
+    def _labels_by_rounding(self) -> float:
+        return ALLOWED * self.labels_by_noise + TIES * self.of_labels + (not self.exact)
 
     @property
     def open(self) -> bool:
@@ -144,16 +156,18 @@ def chosen_entries(size: int, stream: DrawStream, count: int = ENTRIES) -> list[
 
 
 @stage("checks", whole=True)
-def changes(first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers], allowed: Tolerance) -> Changes:
-    """Compare ``first``, answers to chosen entries of a batch, with the answers to them in smaller batches.
+def changes(
+    first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers], groups: Sequence[list[int]],
+    tolerance: Tolerance,
+) -> Changes:  # fmt: skip
+    """Compare ``first``, answers to chosen entries of a batch, with the answers to them in other batches.
 
-    ``ask`` is called with positions in ``first``, two at a time (of two entries one at a time), and gives new answers.
-    The last entry of the batch comes first in its pair and the first one last, so that each has another place.
+    ``ask`` is called with each group of positions in ``first``, such as `pairs` or `halves`, and gives new answers.
     """
     exact = not first.output.is_floating_point()
     noise, labels = _all_equal(first.batch, x), []
-    logits = None if exact else _Logits(first.output, allowed)
-    for group in _groups(len(first.labels)):
+    logits = None if exact else _Logits(first.output, tolerance)
+    for group in groups:
         again = ask(group)
         noise = noise | _inputs_differ(first.batch[group], again.batch, x)
         labels.append(_unequal(first.labels[group], again.labels))
@@ -166,7 +180,7 @@ def changes(first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers]
     numbers = torch.stack([each.to(changed.device, torch.float64) for each in found]).tolist()  # the device waits once
     return Changes(
         bool(numbers[0]), numbers[1], int(numbers[3]), int(numbers[4]), first.labels.numel(), exact,
-        logits_of_one=int(numbers[2]), most=int(numbers[5]), allowed=allowed.allowed,
+        logits_of_one=int(numbers[2]), most=int(numbers[5]), tolerance=tolerance,
     )  # fmt: skip
 
 
@@ -177,7 +191,7 @@ def many_changes(first: torch.Tensor, ask: Callable[[list[int]], Answers]) -> st
     In all labels, and in each component: two more may be ties, and the worst of many components shows a few more, as
     counts vary by about their root.
     """
-    changed = torch.cat([_unequal(first[group], ask(group).labels) for group in _groups(len(first))])
+    changed = torch.cat([_unequal(first[group], ask(group).labels) for group in pairs(len(first))])
     by_noise = _unequal(first, first.roll(1, 0))
     total, size = int(changed.sum()), changed.numel()
     if total > ALLOWED * int(by_noise.sum()) + TIES * size + 2:
@@ -187,10 +201,19 @@ def many_changes(first: torch.Tensor, ask: Callable[[list[int]], Answers]) -> st
     return f"{int(wrong.sum())} components changed as noise changes them" if wrong.any() else ""
 
 
-def _groups(count: int) -> list[list[int]]:
-    """Positions in pairs, from the last; of two, each alone."""
+def pairs(count: int) -> list[list[int]]:
+    """Positions in pairs, from the last; of two, each alone.
+
+    Of entries as `chosen_entries` gives them each gets another place: the last one of the batch comes first in its
+    pair, and the first one last.
+    """
     step = 1 if count == 2 else 2
     return [list(range(max(stop - step, 0), stop)) for stop in range(count, 0, -step)]
+
+
+def halves(count: int) -> list[list[int]]:
+    """Every other position, then the rest: no batch holds all entries that were chosen, such as the first and last."""
+    return [list(range(start, count, 2)) for start in (0, 1)]
 
 
 def inputs_differ(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> bool:

@@ -5,9 +5,9 @@ what ran before. The "candidate" and the "agree" draws share nothing.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -20,17 +20,17 @@ from segcertify.errors import InputError, ModelError
 from segcertify.noise import Gaussian, Laplace, Noise, Uniform, described
 from segcertify.progress import Advance
 from segcertify.sampling.at_input import InputAnswers, may_be_labels
-from segcertify.sampling.batch_size import halve_until_it_fits, out_of_memory
-from segcertify.sampling.cross_talk import MORE, Answers, changes, chosen_entries, many_changes, tolerance
+from segcertify.sampling.batch_size import BUSY, halve_until_it_fits, out_of_memory
 from segcertify.sampling.identity import identity
-from segcertify.sampling.kernels.fused import fused
+from segcertify.sampling.kernels.fused import fused, like_cuda
 from segcertify.sampling.kernels.philox import Law, is_fused
 from segcertify.sampling.kernels.scores import Scores
 from segcertify.sampling.outputs import Outputs, require_finite
-from segcertify.sampling.probe import Probe, dependent_answers, dependent_noise, noisy_outputs
+from segcertify.sampling.probe import Probe, noisy_outputs
 from segcertify.sampling.segmenter import Resizing, Segmenter, asked, is_random, model_dtype
 from segcertify.sampling.stages import stage
-from segcertify.sampling.streams import DrawStream, Phase, Wanted
+from segcertify.sampling.streams import Address, DrawStream, Phase, Wanted
+from segcertify.sampling.verification import Verification
 from segcertify.votes import Votes
 
 Input = torch.Tensor | Array
@@ -62,6 +62,10 @@ class Draws:
         self._digest = _DIGESTS.submit(input_digest, self._given) if x.is_cuda else None
         self._verified = 1
         """The largest batch of which entries were asked again; a single entry has no others beside it."""
+        self.ahead = range(0)
+        """The draws for agreement that come next after the candidates, and may join their last batch."""
+        self._made: tuple[int, Outputs] | None = None
+        """The first of those that did, and what the model said to them."""
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -84,32 +88,9 @@ class Draws:
         memory halves the batch and goes on.
         """
 
-        def next_outputs(size: int) -> tuple[Outputs, list[int], Answers | None]:
-            drawn = self._outputs(phase, range(start, start + size))
-            if drawn.scores is None:
-                _ = drawn.labels  # checked here, where memory may run out and the model is to blame
-            if size <= self._verified:
-                return drawn, [], None
-            entries = chosen_entries(size, DrawStream(self.seed, self.input_id, "verify", size))
-            return drawn.kept(), entries, drawn.at(entries)
-
         while start < stop:
             limit = min(end for end in (*ends, stop) if end > start)
-            wanted = self._next_size(limit - start)
-            try:
-                size, (drawn, entries, chosen) = halve_until_it_fits(next_outputs, wanted)
-            except (InputError, RuntimeError) as error:
-                raise self._failed(error, phase, start) from error
-            if size < wanted:
-                self.batch_size = size
-            if drawn.components != self.components:
-                raise InputError(f"the model's components changed from {self.components} to {drawn.components}")
-            if chosen is not None:
-                try:
-                    self._verify(phase, start, drawn, entries, chosen)
-                except RuntimeError as error:  # memory that ran out: all else is an InputError
-                    raise self._failed(error, phase, start) from error
-                self._verified, chosen = size, None
+            size, drawn = self._made_before(phase, start, limit) or self._made_now(phase, start, limit, stop)
             if self.watch is not None:
                 self.watch(phase, start, drawn.labels)
             start += size
@@ -145,11 +126,78 @@ class Draws:
         for _ in self.outputs(phase, start, stop):
             pass
 
+    def _made_now(self, phase: Phase, start: int, limit: int, stop: int) -> tuple[int, Outputs]:
+        """How many draws the next batch from ``start`` has, up to ``limit``, and what the model says to them."""
+        wanted = self._next_size(limit - start)
+        ahead = self._ahead(wanted) if phase == "candidate" and start + wanted == stop else range(0)
+        batch: list[Address] = [(phase, index) for index in range(start, start + wanted)]
+        batch += [("agree", index) for index in ahead]
+        try:
+            size, (drawn, verification) = halve_until_it_fits(partial(self._verifiable, batch), len(batch))
+        except (InputError, RuntimeError) as error:
+            raise self._failed(error, phase, start) from error
+        if size < len(batch):
+            self.batch_size = size
+        if drawn.components != self.components:
+            raise InputError(f"the model's components changed from {self.components} to {drawn.components}")
+        if verification is not None:
+            try:
+                drawn = verification.compare(drawn)
+            except RuntimeError as error:  # memory that ran out: all else is an InputError
+                raise self._failed(error, phase, start) from error
+            self._verified = size
+        if size > wanted:
+            self._made = ahead.start, drawn.part(slice(wanted, None))
+            return wanted, drawn.part(slice(wanted))
+        return size, drawn
+
+    def _verifiable(self, batch: Sequence[Address], size: int) -> tuple[Outputs, Verification | None]:
+        """What the model says to the first draws of a batch, and their verification, if they are more than ever."""
+        batch = batch[:size]
+        verification = Verification(self, batch) if size > self._verified else None
+        drawn = self.made(batch)
+        if drawn.scores is None:
+            _ = drawn.labels  # checked here, where memory may run out and the model is to blame
+        return (drawn if verification is None else verification.first(drawn)), verification
+
+    def _made_before(self, phase: Phase, start: int, limit: int) -> tuple[int, Outputs] | None:
+        """Draws that were made in the batch of the candidates, if these are the next ones."""
+        made, self._made = self._made, None
+        if made is None or phase != "agree" or made[0] != start or start + len(made[1].batch) > limit:
+            return None
+        return len(made[1].batch), made[1]
+
+    def _ahead(self, size: int) -> range:
+        """The draws for agreement that join a batch of candidates: on CUDA, if there is room for as many at least."""
+        room = self._most - size if self._evenly else 0
+        return self.ahead[:room] if room >= min(size, len(self.ahead)) else range(0)
+
     def _next_size(self, left: int) -> int:
         """The size of the next batch. Of sizes that were found, the same in about all batches: captured once."""
-        if not (self.even and self.x.is_cuda):
-            return min(self.batch_size, left)
-        return -(-left // -(-left // self.batch_size))
+        return -(-left // -(-left // self._most)) if self._evenly else min(self._most, left)
+
+    @property
+    def _evenly(self) -> bool:
+        return self.even and like_cuda(self.x)
+
+    @property
+    def _most(self) -> int:
+        """How many draws a batch has at most."""
+        busy = BUSY // self.read_input.numel() if self._evenly else self.batch_size
+        return min(self.batch_size, max(1, busy))
+
+    def batch_sizes(self, n: int, n0: int) -> list[int]:
+        """The sizes of the batches in which n0 and then n draws are made, as long as memory suffices."""
+        sizes, left, self.ahead = list[int](), {"candidate": n0, "agree": n}, range(n)
+        for phase in ("candidate", "agree"):
+            while left[phase]:
+                sizes.append(self._next_size(left[phase]))
+                left[phase] -= sizes[-1]
+                if phase == "candidate" and not left[phase]:
+                    joined = len(self._ahead(sizes[-1]))
+                    sizes[-1] += joined
+                    left["agree"] -= joined
+        return sizes
 
     def require_finite(self, phase: Phase, start: int) -> None:
         """Refuse the draws so far if the model gave scores that are not finite: the kernels only raise a flag."""
@@ -216,7 +264,8 @@ class Draws:
     def outputs_at_input(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The model's output for noisy copies of the input itself, and these copies: models may differ there alone."""
         try:
-            return noisy_outputs(self.model, self.noise, self.x, self._streams("probe", range(self.probe.entries)))
+            streams = [DrawStream(self.seed, self.input_id, "probe", index) for index in range(self.probe.entries)]
+            return noisy_outputs(self.model, self.noise, self.x, streams)
         except RuntimeError as error:
             raise (ModelError.of(error) if out_of_memory(error) else error) from error
 
@@ -233,21 +282,18 @@ class Draws:
         """Whether the labels of `answers_at_input` that a file holds may be this model's, up to rounding."""
         return may_be_labels(labels, *self.outputs_at_input())
 
-    def _streams(self, phase: Phase, indices: Iterable[int]) -> list[DrawStream]:
-        return [DrawStream(self.seed, self.input_id, phase, index) for index in indices]
-
-    def _outputs(self, phase: Phase, indices: Iterable[int]) -> Outputs:
+    def made(self, batch: Sequence[Address]) -> Outputs:
         """f(x + noise) for draws as the model gives it, and x + noise, at the size that the model reads."""
-        streams = self._streams(phase, indices)
+        streams = [DrawStream(self.seed, self.input_id, phase, index) for phase, index in batch]
         if self._read_size is None or not isinstance(self.model, Resizing):
-            output, batch = noisy_outputs(self.model, self.noise, self.x, streams)
-            return Outputs(batch, output, self._bad)
+            output, noisy = noisy_outputs(self.model, self.noise, self.x, streams)
+            return Outputs(noisy, output, self._bad)
         with stage("noise"):
-            batch = self.noise.draw(self.x, Wanted(streams, self._read_size, model_dtype(self.model)))
+            noisy = self.noise.draw(self.x, Wanted(streams, self._read_size, model_dtype(self.model)))
         seeds = [stream.model_seed for stream in streams] if is_random(self.model) else None
         with stage("model"):
-            logs = asked(self.model.log_scores, batch, seeds)
-        return Outputs(batch, logs, self._bad, logs_at=(self.x.shape[1], self.x.shape[2]))
+            logs = asked(self.model.log_scores, noisy, seeds)
+        return Outputs(noisy, logs, self._bad, logs_at=(self.x.shape[1], self.x.shape[2]))
 
     @cached_property
     def _read_size(self) -> tuple[int, int] | None:
@@ -262,35 +308,8 @@ class Draws:
             return None
         return size if Scores(self.x.new_empty((1, 2, *size)), whole, logs=True).fused else None
 
-    def _verify(self, phase: Phase, start: int, drawn: Outputs, entries: Sequence[int], first: Answers) -> None:
-        """Ask again for some draws of a batch that is larger than all before, in pairs: nothing may have changed.
-
-        Where these leave it open, ask for more of them.
-        """
-
-        def ask(positions: list[int]) -> Answers:
-            return self._answers(phase, [start + entries[position] for position in positions])
-
-        def ask_more(positions: list[int]) -> Answers:
-            return self._answers(phase, [start + more[position] for position in positions])
-
-        size = len(drawn.batch)
-        more = chosen_entries(size, DrawStream(self.seed, self.input_id, "verify", size), MORE)
-        kept = first.labels if first.output.is_floating_point() else drawn.labels[more]
-        changed = changes(first, self._read_input, ask, tolerance(self.model, first.output))
-        self.require_finite(phase, start)
-        if changed.noise:
-            raise dependent_noise(self.noise)
-        found = changed.found or (many_changes(kept, ask_more) if changed.open and size > len(entries) else "")
-        if found:
-            raise dependent_answers(self.model, found)
-
-    def _answers(self, phase: Phase, indices: Sequence[int]) -> Answers:
-        """New answers to some draws."""
-        return self._outputs(phase, indices).answers()
-
     @cached_property
-    def _read_input(self) -> torch.Tensor:
+    def read_input(self) -> torch.Tensor:
         """The input at the size that the model is asked at."""
         if self._read_size is None:
             return self.x
@@ -332,11 +351,22 @@ def require_device(device: str | torch.device) -> torch.device:
 
 def require_input(x: Input, device: torch.device) -> torch.Tensor:
     """One finite float input on the device."""
-    tensor = as_floats(x).to(device)
-    bad = int((~torch.isfinite(tensor)).sum())
+    return require_finite_input(on_device(as_floats(x), device))
+
+
+def on_device(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """An input on a device. To CUDA it is on its way yet, from page-locked memory, while the host does other work."""
+    if device.type != "cuda" or x.is_cuda:
+        return x.to(device)
+    return torch.empty_like(x, pin_memory=True).copy_(x).to(device, non_blocking=True)
+
+
+def require_finite_input(x: torch.Tensor) -> torch.Tensor:
+    """Refuse an input that holds NaN or infinity."""
+    bad = int((~torch.isfinite(x)).sum())
     if bad:
         raise InputError(f"x has {bad} entries that are NaN or infinite: clean it before certifying")
-    return tensor
+    return x
 
 
 def as_floats(x: Input) -> torch.Tensor:

@@ -121,9 +121,13 @@ def weights_state(model: object) -> tuple[tuple[int, int], ...]:
     """Where a network's parameters and buffers are in memory, and how often each was changed: quick to compare."""
     if not isinstance(model, nn.Module):
         return ()
-    held = (each for module in modules_of(model) for each in (module._parameters, module._buffers))
-    tensors = (tensor for each in held for tensor in each.values() if tensor is not None)
-    return tuple((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors)
+    held = [each for module in modules_of(model) for each in (module._parameters, module._buffers) if each]
+    tensors = [tensor for each in held for tensor in each.values() if tensor is not None]
+    try:
+        versions = [tensor._version for tensor in tensors]
+    except RuntimeError:  # tensors made in inference mode count no changes
+        versions = [0 if tensor.is_inference() else tensor._version for tensor in tensors]
+    return tuple(zip(map(torch.Tensor.data_ptr, tensors), versions, strict=True))
 
 
 def _settings(module: object) -> dict[str, Any] | None:

@@ -62,6 +62,13 @@ class Outputs:
         """The same where the model may be called again: its output may lie in memory that it uses again."""
         return self if self.scores is None else Outputs(self.batch, self.output.clone(), self.bad, self.logs_at)
 
+    def part(self, entries: slice) -> "Outputs":
+        """Those of some entries, of which nothing is computed anew."""
+        found = Outputs(self.batch[entries], self.output[entries], self.bad, self.logs_at)
+        if self.scores is None:
+            found.__dict__["_labels"] = self._labels[entries]
+        return found
+
     def answers(self) -> Answers:
         """The answers, to be compared: scores that are not finite have raised the flag, no more."""
         if self.logs_at is None:

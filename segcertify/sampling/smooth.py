@@ -20,7 +20,16 @@ from segcertify.preprocessing import Preprocessing, require_plain
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, recorded_seed
 from segcertify.sampling.counting import Kept, last, sampled
-from segcertify.sampling.draws import Draws, Input, Watch, as_floats, require_device, require_input, working_device
+from segcertify.sampling.draws import (
+    Draws,
+    Input,
+    Watch,
+    as_floats,
+    on_device,
+    require_device,
+    require_finite_input,
+    working_device,
+)
 from segcertify.sampling.identity import identity, identity_with_answers, weights_state
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
@@ -102,13 +111,14 @@ class Smooth:
         ``recorded`` is the seed of a run that these draws continue, if there is one.
         """
         given = as_floats(x)
-        x = require_input(given, working_device(self.device, self.model, given))
+        x = on_device(given, working_device(self.device, self.model, given))
         require_ready(self.model, x.device)
         self.noise.check(tuple(x.shape))
         if self._weights != (now := weights_state(self.model)):
             self._weights, self._running = now, for_sampling(self.model)
             self._described = identity(self._running)
             self._probes.clear()
+        require_finite_input(x)
         kind = x.shape, x.dtype, x.device
         if kind not in self._probes:
             warn_of_units(x, self.noise)

@@ -19,7 +19,9 @@ import torch
 from segcertify.sampling.kernels import philox
 from segcertify.sampling.kernels.fused import like_cuda
 
-Phase = Literal["probe", "candidate", "agree", "verify"]
+Phase = Literal["probe", "candidate", "agree", "verify", "neighbour"]
+Address = tuple[Phase, int]
+"""A draw of an input: its phase, and its index there."""
 
 
 class DrawStream:

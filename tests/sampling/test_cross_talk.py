@@ -19,7 +19,8 @@ from segcertify.sampling.cross_talk import (
     chosen_entries,
     inputs_differ,
     many_changes,
-    tolerance,
+    pairs,
+    tolerance_of,
 )
 from segcertify.sampling.streams import DrawStream
 
@@ -217,7 +218,7 @@ def test_rounding_is_told_from_cross_talk(rounding, passes, dtype):
     again = answers + rounding * span * torch.rand(answers.shape, generator=rng)
     first, second = (Answers.of(each.to(dtype), torch.rand(6, 3, 40, 50, generator=rng)) for each in (answers, again))
     second = Answers(first.batch, second.output, second.labels)
-    found = changes(first, torch.zeros(3, 40, 50), second.at, COARSE).found
+    found = changes(first, torch.zeros(3, 40, 50), second.at, pairs(6), COARSE).found
     assert bool(found) != passes, found
 
 
@@ -232,10 +233,11 @@ def test_rounding_of_one_component_is_told_from_cross_talk(dtype, quiet):
     again = answers + (answers.amax() - answers.amin()) / 256 * torch.randn(answers.shape, generator=rng)
     batch = torch.rand(6, 2, 200, 200, generator=rng)
     first = Answers.of(answers.to(dtype), batch)
-    assert changes(first, torch.zeros(2, 200, 200), Answers.of(again.to(dtype), batch).at, COARSE).logits_of_one == 0
+    second = Answers.of(again.to(dtype), batch)
+    assert changes(first, torch.zeros(2, 200, 200), second.at, pairs(6), COARSE).logits_of_one == 0
     answers[:, :, 0, 0] = answers[:1, :, 0, 0].clone()
     first = Answers.of(answers.to(dtype), batch)
-    assert changes(first, torch.zeros(2, 200, 200), Answers.of(again.to(dtype), batch).at, COARSE).logits_of_one > 0
+    assert changes(first, torch.zeros(2, 200, 200), second.at, pairs(6), COARSE).logits_of_one > 0
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2])
@@ -357,7 +359,7 @@ def test_two_entries_are_compared_with_what_noise_changes_between_them():
         again = output.clone()
         again[0, 0, 3, 3] += change
         second = Answers(first.batch, again, first.labels)
-        assert changes(first, torch.zeros(2, 8, 8), second.at, COARSE).logits_of_one == found
+        assert changes(first, torch.zeros(2, 8, 8), second.at, pairs(2), COARSE).logits_of_one == found
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
@@ -368,7 +370,7 @@ def test_small_logits_hide_no_change(scale):
     batch = torch.rand(6, 3, 5, 5, generator=rng)
     first = Answers.of(scale * output, batch)
     again = Answers.of(scale * (output + output.roll(1, 0)) / 2, batch)
-    changed = changes(first, torch.zeros(3, 5, 5), again.at, COARSE)
+    changed = changes(first, torch.zeros(3, 5, 5), again.at, pairs(6), COARSE)
     assert changed.logits == pytest.approx(0.5, abs=0.05)
     assert changed.found
 
@@ -411,16 +413,16 @@ class Half(torch.nn.Linear):
     ],
 )
 def test_single_precision_is_held_to_its_own_rounding(model, dtype, expected):
-    assert tolerance(model, torch.zeros(2, 2, dtype=dtype)) is expected
+    assert tolerance_of(model, torch.zeros(2, 2, dtype=dtype)) is expected
 
 
 def test_half_precision_may_be_asked_of_torch():
     output = torch.zeros(2, 2)
     with torch.autocast("cpu", torch.bfloat16):
-        assert tolerance(linear, output) is COARSE
+        assert tolerance_of(linear, output) is COARSE
     torch.set_float32_matmul_precision("medium")
     try:
-        assert tolerance(linear, output) is COARSE
+        assert tolerance_of(linear, output) is COARSE
     finally:
         torch.set_float32_matmul_precision("highest")
 
@@ -442,7 +444,7 @@ def test_rounding_of_single_precision_is_told_from_cross_talk(rounding, passes, 
     batch = torch.rand(6, 3, 40, 50, generator=rng)
     first, *others = (Answers.of((each + offset).to(dtype), batch) for each in (answers, again, one))
     for second in others:
-        found = changes(first, torch.zeros(3, 40, 50), second.at, FINE).found
+        found = changes(first, torch.zeros(3, 40, 50), second.at, pairs(6), FINE).found
         assert bool(found) != passes, found
 
 
@@ -455,5 +457,5 @@ def test_many_masked_components_hide_nothing(masked):
     batch = torch.rand(6, 1000, generator=rng)
     first = Answers.of(answers, batch)
     second = Answers.of(torch.lerp(answers, answers[:1], 0.02), batch)
-    assert changes(first, torch.zeros(1000), second.at, FINE).found
-    assert not changes(first, torch.zeros(1000), second.at, COARSE).found
+    assert changes(first, torch.zeros(1000), second.at, pairs(6), FINE).found
+    assert not changes(first, torch.zeros(1000), second.at, pairs(6), COARSE).found

@@ -246,7 +246,7 @@ def test_a_model_that_is_asked_at_the_size_it_reads_gets_a_seed_per_draw_if_it_i
     model.random = random
     draws = sc.Smooth(model, NOISE, seed=5).draws(image(), "x")
     monkeypatch.setattr(type(draws), "_read_size", (6, 8))
-    drawn = draws._outputs("agree", range(3))
+    drawn = draws.made([("agree", j) for j in range(3)])
     streams = [DrawStream(5, "x", "agree", index) for index in range(3)]
     assert given == [[stream.model_seed for stream in streams] if random else None]
     assert drawn.labels.shape == (3, 12, 16)
@@ -383,3 +383,22 @@ def test_a_network_on_another_device_of_the_same_kind_is_refused():
     require_ready(network, torch.device("meta"))
     with pytest.raises(sc.InputError, match="parameter weight is on meta, but sampling is on meta:1"):
         require_ready(network, torch.device("meta:1"))
+
+
+@pytest.mark.parametrize(("n", "n0", "size", "planned"), [(25, 10, 8, [8, 2, 8, 8, 8, 1]), (5, 0, 3, [3, 2])])
+def test_the_plan_of_batches_is_what_is_made(n, n0, size, planned):
+    sizes = []
+
+    def model(batch):
+        sizes.append(len(batch))
+        return stripes(batch)
+
+    smooth = sc.Smooth(model, NOISE, seed=0, batch_size=size)
+    assert smooth.draws(image()).batch_sizes(n, n0) == planned
+    sizes.clear()
+    draws = smooth.draws(image())
+    draws._verified = size  # no second answers
+    if n0:
+        list(draws.outputs("candidate", 0, n0))
+    list(draws.outputs("agree", 0, n))
+    assert sizes == planned

@@ -42,7 +42,8 @@ class Captured:
         self.forward = forward
         self._seen = Counter[Hashable]()
         self._graphs = dict[Hashable, _Graph | None]()
-        self._pool: Any = None
+        self._pools = dict[int, Any]()
+        """Memory for each stream: what is recorded on two may be replayed at the same time."""
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[Captured], tuple[Forward]]:
@@ -64,8 +65,9 @@ class Captured:
             self._seen[kind] += 1
             if self._seen[kind] < 2 or len(self._graphs) >= MOST:
                 return None
-            self._pool = self._pool or torch.cuda.graph_pool_handle()
-            self._graphs[kind] = _recorded(self.forward, batch, self._pool)
+            stream = torch.cuda.current_stream(batch.device).cuda_stream
+            pool = self._pools.setdefault(stream, torch.cuda.graph_pool_handle())
+            self._graphs[kind] = _recorded(self.forward, batch, pool)
         return self._graphs[kind]
 
 
@@ -102,14 +104,16 @@ def _recorded(forward: Forward, batch: Tensor, pool: Any) -> _Graph | None:
     given = batch.clone()
     dtype, cast = torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda")
     uncached = torch.autocast("cuda", dtype, cache_enabled=False) if cast else nullcontext()
-    graph, aside = torch.cuda.CUDAGraph(), torch.cuda.Stream(batch.device)  # type: ignore[no-untyped-call]
+    priority = torch.cuda.current_stream(batch.device).priority  # which a recorded kernel keeps
+    graph: Any = torch.cuda.CUDAGraph()
+    aside: Any = torch.cuda.Stream(batch.device, priority=priority)  # type: ignore[no-untyped-call]
     try:
         with uncached:
             aside.wait_stream(torch.cuda.current_stream(batch.device))
             with torch.cuda.stream(aside):
                 forward(given)  # libraries get their memory before the recording
             torch.cuda.current_stream(batch.device).wait_stream(aside)
-            with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+            with torch.cuda.graph(graph, pool=pool, stream=aside, capture_error_mode="thread_local"):
                 output = forward(given)
         recorded = _Graph(graph, given, output)
         return recorded if torch.equal(recorded.replayed(batch), forward(batch)) else None
