@@ -20,8 +20,8 @@ from types import CodeType, FunctionType, ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = (
-    "stats/*", "noise/*", "votes", "class_counts", "provenance", "certificate", "certification", "looks", "sets/*",
-    "preprocessing", "resampling", "sampling/*", "metrics/*",
+    "stats/*", "noise/*", "votes", "class_counts", "provenance", "certificate", "certification", "looks", "radii",
+    "claims", "plain_words", "sets/*", "preprocessing", "resampling", "sampling/*", "metrics/*",
 )  # fmt: skip
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,

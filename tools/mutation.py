@@ -6,8 +6,9 @@ What a mutant is, `tools/mutants.py` says. It is killed if a test fails, or take
 takes without the mutant, or sixty times its time on the clock: a machine with other work kills none by itself.
 A first run of the tests finds which of them reach each statement, so that a mutant meets only those, first the ones of
 its module's own file. Tests are collected once, and each mutant gets a process forked from there. Mutants are chosen
-with a seed by their names, so that a change of one function leaves the choice in others as it was. A run that was
-stopped goes on where it was; ``--again`` runs the survivors again, after tests were added.
+with a seed by their names, so that a change of one function leaves the choice in others as it was. A result is kept
+as long as the mutant's module and the file of the test that killed it are as they were; for a survivor, all files of
+tests. So a run that was stopped goes on where it was, and one after a change runs again what the change may concern.
 The page, README.md, lists every survivor with the reason that `explained.json` gives for it.
 """
 
@@ -32,8 +33,8 @@ from tools.mutants import ROOT, Mutant, file_of, forget_results, mutants, plant,
 TESTS = (
     "tests/stats", "tests/noise", "tests/test_votes.py", "tests/test_certification.py", "tests/test_claims.py",
     "tests/test_class_counts.py", "tests/test_provenance.py", "tests/test_looks.py", "tests/test_preprocessing.py",
-    "tests/test_resampling.py", "tests/sets", "tests/sampling", "tests/metrics", "tests/data/sets/test_shapenet.py",
-    "tests/theorems", "tests/golden", "tests/audit",
+    "tests/test_resampling.py", "tests/test_radii.py", "tests/test_plain_words.py", "tests/sets", "tests/sampling",
+    "tests/metrics", "tests/data/sets/test_shapenet.py", "tests/theorems", "tests/golden", "tests/audit",
 )  # fmt: skip
 STORE = "mutants.jsonl"
 SECONDS = 45
@@ -145,6 +146,26 @@ def known_tests(work: Path) -> Tests:
     return {test: each for path in digests for test, each in known[path]["tests"].items()}
 
 
+def rests_on(module: str, by: str) -> str:
+    """A digest of what a result rests on: the module, and the test that killed its mutant, or all where none did."""
+    tests = [Path(by.partition("::")[0])] if by else files_of_tests()
+    return hashlib.sha256(
+        b"".join(path.read_bytes() for path in (file_of(module), *tests) if path.exists())
+    ).hexdigest()
+
+
+def is_current(result: dict[str, Any]) -> bool:
+    """Whether nothing that a result rests on has changed."""
+    return result.get("rests_on") == rests_on(result["module"], result["by"])
+
+
+def choice(count: int, seed: int) -> list[Mutant]:
+    """Mutants chosen at random, by their names."""
+    every = sorted(mutants(), key=lambda mutant: hashlib.sha256(f"{seed} {mutant.name}".encode()).digest())
+    print(f"{len(every)} mutants in all, {count} chosen with seed {seed}", flush=True)
+    return every[:count]
+
+
 def chosen_tests(mutant: Mutant, tests: Tests) -> list[str]:
     """The tests that reach the mutant's statement, the quickest first, those of the module's own file before others.
 
@@ -180,8 +201,8 @@ class Run:
             raise SystemExit(f"the quicker half of the tests fails in another order, without any mutant: see {log}")
         with ThreadPoolExecutor(self.wanted.workers) as pool:
             for number, each in enumerate(pool.map(lambda mutant: self.run(mutant, items), self.todo), start=1):
-                first = results.get(each["name"], each)
-                results[each["name"]] = {**each, "first": first.get("first", each["killed"])}
+                first = results.get(each["name"], each).get("first", each["killed"])
+                results[each["name"]] = {**each, "first": first, "rests_on": rests_on(each["module"], each["by"])}
                 store.write_text("".join(json.dumps(one) + "\n" for one in results.values()))
                 verdict = "killed" if each["killed"] else "SURVIVED"
                 print(f"{number}/{len(self.todo)} {verdict} {each['name']}", flush=True)
@@ -253,23 +274,24 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "mutation")
     parser.add_argument("--work", type=Path, default=ROOT / ".mutation", help="which tests reach what, and logs")
     parser.add_argument("--only", default="", help="only mutants whose name contains this text")
-    parser.add_argument("--again", action="store_true", help="run survivors again, after tests were added")
     parser.add_argument("--render", action="store_true", help="only write the page again")
     wanted = parser.parse_args()
     os.chdir(ROOT)
     wanted.out.mkdir(parents=True, exist_ok=True)
     wanted.work.mkdir(parents=True, exist_ok=True)
+    store, chosen = wanted.out / STORE, choice(wanted.count, wanted.seed)
     if not wanted.render:
         for heavy in ("scipy.stats", "torch"):
             importlib.import_module(heavy)  # once, for all children
         tests = known_tests(wanted.work)
-        every = mutants()
-        print(f"{len(every)} mutants in all, {wanted.count} chosen with seed {wanted.seed}", flush=True)
-        every.sort(key=lambda mutant: hashlib.sha256(f"{wanted.seed} {mutant.name}".encode()).digest())
-        done = {each["name"] for each in read(wanted.out / STORE) if each["killed"] or not wanted.again}
-        todo = [each for each in every[: wanted.count] if each.name not in done and wanted.only in each.name]
+        done = {each["name"] for each in read(store) if is_current(each)}
+        todo = [each for each in chosen if each.name not in done and wanted.only in each.name]
         run_pytest(TESTS, Run(todo, tests, wanted), wanted.work / "tmp")
-    (wanted.out / "README.md").write_text(page(wanted.out, read(wanted.out / STORE)))
+    names = [each.name for each in chosen]
+    known = {each["name"]: each for each in read(store) if each["name"] in names and is_current(each)}
+    print(f"{len(names) - len(known)} of them have no result of today's code", flush=True)
+    store.write_text("".join(json.dumps(known[name]) + "\n" for name in names if name in known))
+    (wanted.out / "README.md").write_text(page(wanted.out, list(known.values())))
 
 
 if __name__ == "__main__":

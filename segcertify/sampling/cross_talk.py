@@ -13,7 +13,7 @@ from typing import Self
 
 import torch
 
-from segcertify.sampling.segmenter import to_labels
+from segcertify.sampling.segmenter import Segmenter, in_single_precision, to_labels
 from segcertify.sampling.stages import stage
 from segcertify.sampling.streams import DrawStream
 
@@ -31,12 +31,43 @@ ROUNDING = 2.0**-8
 Measured on an H200 at sigma 0.01 to 0.25: what is beyond it, in the bundled networks in float32, bfloat16 and float16,
 is at most 0.005 of what noise changes.
 """
-TIES = 0.002
-"""A change of labels that is no more than rounding, as a share of all labels."""
 OF_ONE = 0.5
 """How much one component's answers may change, as a share of what noise changes there: rounding may hit one hard."""
 WORST = 8.0
 """How many times `ROUNDING` the logits of one component may change beside that: the worst of many is looked at."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How much logits may change by rounding alone: shares of what noise changes, beyond a share of their scale.
+
+    The scale is their class's range, or ``own``: each logit's distance from zero or from where most of its class are,
+    whichever is less, beside how closely these lie together. No other component's logits make an own scale large.
+    """
+
+    allowed: float = ALLOWED
+    rounding: float = ROUNDING
+    of_one: float = OF_ONE
+    own: bool = False
+
+
+COARSE = Tolerance()
+"""Of models that may compute in half precision, or in TF32 as GPUs do."""
+FINE = Tolerance(allowed=1 / 256, rounding=2.0**-14, of_one=1 / 128, own=True)
+"""Of models that compute in single precision or better, on the CPU."""
+
+
+def tolerance_of(model: Segmenter, output: torch.Tensor) -> Tolerance:
+    """What rounding may change in logits that a model gave."""
+    return FINE if in_single_precision(model, output) else COARSE
+
+
+TIES = 0.002
+"""A change of labels that is no more than rounding, as a share of all labels."""
+LAST_BITS = 32
+"""How many last bits of a logit its own rounding may change, where it is compared by its own scale."""
+SAMPLE = 4096
+"""Of how many components the usual logits of a class are looked for."""
 DOUBT = 4
 """How many times these bounds rounding may still explain, in a deep network: then entries are asked in a batch as large
 as the first, where all kernels and so all rounding are the same, and only the neighbours are others."""
@@ -84,26 +115,27 @@ class Changes:
     exact: bool
     """Whether the model gives labels: from logits, one label may be a tie that rounding decides."""
     logits_of_one: int
-    """How many logits of one component and class changed by more than rounding and `OF_ONE` allow."""
+    """How many logits of one component and class changed by more than rounding allows."""
     most: int
     """How many labels changed in the component where most did."""
+    tolerance: Tolerance = COARSE
 
     @property
     def found(self) -> str:
         """What changed by more than rounding explains; empty if nothing did."""
-        if self.logits > ALLOWED:
+        if self.logits > self.tolerance.allowed:
             return f"logits changed by {self.logits:.2g} of what noise changes"
         if self.labels > self._labels_by_rounding:
             return f"{self.labels} of {self.of_labels} labels changed"
         if self.logits_of_one:
-            return f"{self.logits_of_one} logits of single components changed by half of what noise changes, or more"
+            return f"{self.logits_of_one} logits of single components changed with other entries beside them"
         return ""
 
     @property
     def doubtful(self) -> bool:
         """Whether what changed may yet be the rounding of a deep network in batches of another size."""
-        few = self.logits <= DOUBT * ALLOWED and self.labels <= DOUBT * self._labels_by_rounding
-        return bool(self.found) and few and not (self.exact or self.logits_of_one)
+        few = self.logits <= DOUBT * self.tolerance.allowed and self.labels <= DOUBT * self._labels_by_rounding
+        return bool(self.found) and few and self.tolerance is COARSE and not (self.exact or self.logits_of_one)
 
     @property
     def _labels_by_rounding(self) -> float:
@@ -125,15 +157,16 @@ def chosen_entries(size: int, stream: DrawStream, count: int = ENTRIES) -> list[
 
 @stage("checks", whole=True)
 def changes(
-    first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers], groups: Sequence[list[int]]
-) -> Changes:
+    first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers], groups: Sequence[list[int]],
+    tolerance: Tolerance,
+) -> Changes:  # fmt: skip
     """Compare ``first``, answers to chosen entries of a batch, with the answers to them in other batches.
 
     ``ask`` is called with each group of positions in ``first``, such as `pairs` or `halves`, and gives new answers.
     """
     exact = not first.output.is_floating_point()
     noise, labels = _all_equal(first.batch, x), []
-    logits = None if exact else _Logits(first.output)
+    logits = None if exact else _Logits(first.output, tolerance)
     for group in groups:
         again = ask(group)
         noise = noise | _inputs_differ(first.batch[group], again.batch, x)
@@ -147,7 +180,7 @@ def changes(
     numbers = torch.stack([each.to(changed.device, torch.float64) for each in found]).tolist()  # the device waits once
     return Changes(
         bool(numbers[0]), numbers[1], int(numbers[3]), int(numbers[4]), first.labels.numel(), exact,
-        logits_of_one=int(numbers[2]), most=int(numbers[5]),
+        logits_of_one=int(numbers[2]), most=int(numbers[5]), tolerance=tolerance,
     )  # fmt: skip
 
 
@@ -207,12 +240,10 @@ def _unequal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 class _Logits:
     """How second answers to some entries differ from the first logits, (B, classes, *components)."""
 
-    def __init__(self, output: torch.Tensor) -> None:
-        self._output = output
+    def __init__(self, output: torch.Tensor, allowed: Tolerance) -> None:
+        self._output, self._allowed = output, allowed
         self._axes = [axis for axis in range(output.ndim) if axis != 1]
-        low, high = output.amin(self._axes, keepdim=True), output.amax(self._axes, keepdim=True)
-        self._rounding = ROUNDING * (high - low)
-        self._last_bits = torch.finfo(output.dtype).eps * torch.maximum(high.abs(), low.abs())
+        self._rounding = _by_own_scale(output, allowed) if allowed.own else _by_range(output, allowed, self._axes)
         self._by_noise = _wide((output - output.roll(1, 0)).abs())
         self._noise_of_classes = _sum(self._by_noise, self._axes)
         self._change = self._of_one = torch.zeros((), dtype=torch.float64, device=output.device)
@@ -224,12 +255,12 @@ class _Logits:
             self._other_shape = True
             return
         change = (self._output[group] - again).abs()
-        self._change = self._change + _share(_sum(self._beyond(change, 1.0), self._axes), self._noise_of_classes)
-        self._of_one = self._of_one + self._beyond(change, WORST).sum(0)
+        self._change = self._change + _share(_sum(self._beyond(change, group, 1.0), self._axes), self._noise_of_classes)
+        self._of_one = self._of_one + self._beyond(change, group, WORST).sum(0)
 
-    def _beyond(self, change: torch.Tensor, times: float) -> torch.Tensor:
-        """A change, beyond some times `ROUNDING` of its class's range."""
-        return _wide((change - times * self._rounding - self._last_bits).clamp(min=0))
+    def _beyond(self, change: torch.Tensor, group: list[int], times: float) -> torch.Tensor:
+        """A change of a group's logits, beyond some times their rounding."""
+        return _wide((change - self._rounding(group, times)).clamp(min=0))
 
     @property
     def share(self) -> torch.Tensor:
@@ -241,8 +272,42 @@ class _Logits:
 
     @property
     def of_one(self) -> torch.Tensor:
-        """How many logits of one component and class changed by more than rounding and `OF_ONE` explain."""
-        return (self._of_one > OF_ONE * self._by_noise.sum(0)).sum()
+        """How many logits of one component and class changed by more than rounding explains."""
+        return (self._of_one > self._allowed.of_one * self._by_noise.sum(0)).sum()
+
+
+Rounding = Callable[[list[int], float], torch.Tensor]
+"""The rounding of a group's logits, some times what it usually is at most."""
+
+
+def _by_range(output: torch.Tensor, allowed: Tolerance, axes: Sequence[int]) -> Rounding:
+    """A share of the range of each class."""
+    low, high = output.amin(list(axes), keepdim=True), output.amax(list(axes), keepdim=True)
+    last_bits = torch.finfo(output.dtype).eps * torch.maximum(high.abs(), low.abs())
+    return lambda group, times: times * allowed.rounding * (high - low) + last_bits
+
+
+def _by_own_scale(output: torch.Tensor, allowed: Tolerance) -> Rounding:
+    """A share of each logit's own scale."""
+    centre, width = _densest(output)
+    bits = LAST_BITS * torch.finfo(output.dtype).eps
+
+    def rounding(group: list[int], times: float) -> torch.Tensor:
+        logits = output[group]
+        size = logits.abs()
+        return times * allowed.rounding * (torch.minimum(size, (logits - centre).abs()) + width) + bits * size
+
+    return rounding
+
+
+def _densest(output: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The centre and the width of the shortest interval that holds a quarter of each class's logits."""
+    flat = output.reshape(*output.shape[:2], -1)
+    some = flat[..., :: max(1, flat.shape[2] // SAMPLE)].transpose(0, 1).flatten(1).sort(1).values
+    step = some.shape[1] // 4
+    widths, first = (some[:, step:] - some[:, : some.shape[1] - step]).min(1, keepdim=True)
+    shape = 1, len(some), *[1] * (output.ndim - 2)
+    return (some.gather(1, first) + widths / 2).reshape(shape), widths.reshape(shape)
 
 
 def _wide(numbers: torch.Tensor) -> torch.Tensor:

@@ -205,5 +205,6 @@ def dependent_answers(model: Segmenter, changed: str) -> InputError:
         f"the model gave different answers to the same noisy input ({changed}). If entries of a batch influence each "
         "other, draws are not independent and nothing can be certified: let entry i of the output depend on entry i "
         "of the batch alone. If the model is random, let it declare random = True and take seeds=. If rounding alone "
-        "changes so much at another batch size, use a higher precision, or batch_size=1."
+        "changes so much at another batch size, use a higher precision, or batch_size=1; a model that computes in half "
+        "precision on the CPU says so in its attribute precision ('bf16' or 'fp16')."
     )

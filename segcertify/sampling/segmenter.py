@@ -19,6 +19,7 @@ from torch import nn
 from segcertify.arrays import IntArray
 from segcertify.errors import InputError, ModelError
 from segcertify.sampling.batch_size import out_of_memory
+from segcertify.sampling.kernels.fused import like_cuda
 from segcertify.sampling.model_outputs import scores_in
 from segcertify.sampling.stages import stage
 from segcertify.storage.interruption import Stop
@@ -117,6 +118,22 @@ def model_dtype(model: Segmenter) -> torch.dtype | None:
     """The precision of the model's weights; None if it has none."""
     weights = model.parameters() if isinstance(model, nn.Module) else ()
     return next((weight.dtype for weight in weights if weight.is_floating_point()), None)
+
+
+def in_single_precision(model: Segmenter, output: torch.Tensor) -> bool:
+    """Whether a model computed an output in single precision or better, as far as it shows.
+
+    GPUs compute in TF32. A model may have weights in half precision, or a module that says so in ``precision``.
+    """
+    if like_cuda(output) or output.dtype.itemsize < 4 or torch.is_autocast_enabled("cpu"):
+        return False
+    if torch.get_float32_matmul_precision() != "highest":
+        return False
+    modules = modules_of(model) if isinstance(model, nn.Module) else [model]
+    if any(getattr(module, "precision", "fp32") in ("bf16", "fp16") for module in modules):
+        return False
+    weights = (each for module in modules if isinstance(module, nn.Module) for each in module._parameters.values())
+    return not any(each is not None and each.is_floating_point() and each.dtype.itemsize < 4 for each in weights)
 
 
 def base_labels(model: Segmenter, x: torch.Tensor) -> IntArray:

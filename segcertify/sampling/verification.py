@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from segcertify.sampling.cross_talk import MORE, Answers, Changes, changes, chosen_entries, halves, many_changes, pairs
+from segcertify.sampling.cross_talk import (
+    MORE,
+    Answers,
+    Changes,
+    changes,
+    chosen_entries,
+    halves,
+    many_changes,
+    pairs,
+    tolerance_of,
+)
 from segcertify.sampling.identity import EXECUTION, Execution
 from segcertify.sampling.outputs import Outputs
 from segcertify.sampling.probe import dependent_answers, dependent_noise
@@ -46,13 +56,14 @@ class Verification:
         draws, x = self._draws, self._draws.read_input
         if self._before is not None:
             torch.cuda.current_stream(x.device).wait_stream(_beside(x.device))
-        changed = changes(self._first, x, self._again, pairs(len(self._entries)))
+        tolerance = tolerance_of(draws.model, self._first.output)
+        changed = changes(self._first, x, self._again, pairs(len(self._entries)), tolerance)
         draws.require_finite(*self._batch[0])
         if changed.noise:
             raise dependent_noise(draws.noise)
         if changed.doubtful:
             drawn = drawn.kept()
-            changed = changes(self._first, x, self._among_others, halves(len(self._entries)))
+            changed = changes(self._first, x, self._among_others, halves(len(self._entries)), tolerance)
         if found := changed.found or self._more(drawn, changed):
             raise dependent_answers(draws.model, found)
         return drawn

@@ -10,7 +10,9 @@ from segmenters import NOISE, Conv, image, same, stripes
 import segcertify as sc
 from segcertify.models.wrappers.precision import with_precision
 from segcertify.sampling.cross_talk import (
+    COARSE,
     ENTRIES,
+    FINE,
     Answers,
     Changes,
     changes,
@@ -18,6 +20,7 @@ from segcertify.sampling.cross_talk import (
     inputs_differ,
     many_changes,
     pairs,
+    tolerance_of,
 )
 from segcertify.sampling.streams import DrawStream
 
@@ -215,7 +218,7 @@ def test_rounding_is_told_from_cross_talk(rounding, passes, dtype):
     again = answers + rounding * span * torch.rand(answers.shape, generator=rng)
     first, second = (Answers.of(each.to(dtype), torch.rand(6, 3, 40, 50, generator=rng)) for each in (answers, again))
     second = Answers(first.batch, second.output, second.labels)
-    found = changes(first, torch.zeros(3, 40, 50), second.at, pairs(6)).found
+    found = changes(first, torch.zeros(3, 40, 50), second.at, pairs(6), COARSE).found
     assert bool(found) != passes, found
 
 
@@ -230,10 +233,11 @@ def test_rounding_of_one_component_is_told_from_cross_talk(dtype, quiet):
     again = answers + (answers.amax() - answers.amin()) / 256 * torch.randn(answers.shape, generator=rng)
     batch = torch.rand(6, 2, 200, 200, generator=rng)
     first = Answers.of(answers.to(dtype), batch)
-    assert changes(first, torch.zeros(2, 200, 200), Answers.of(again.to(dtype), batch).at, pairs(6)).logits_of_one == 0
+    second = Answers.of(again.to(dtype), batch)
+    assert changes(first, torch.zeros(2, 200, 200), second.at, pairs(6), COARSE).logits_of_one == 0
     answers[:, :, 0, 0] = answers[:1, :, 0, 0].clone()
     first = Answers.of(answers.to(dtype), batch)
-    assert changes(first, torch.zeros(2, 200, 200), Answers.of(again.to(dtype), batch).at, pairs(6)).logits_of_one > 0
+    assert changes(first, torch.zeros(2, 200, 200), second.at, pairs(6), COARSE).logits_of_one > 0
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2])
@@ -355,7 +359,7 @@ def test_two_entries_are_compared_with_what_noise_changes_between_them():
         again = output.clone()
         again[0, 0, 3, 3] += change
         second = Answers(first.batch, again, first.labels)
-        assert changes(first, torch.zeros(2, 8, 8), second.at, pairs(2)).logits_of_one == found
+        assert changes(first, torch.zeros(2, 8, 8), second.at, pairs(2), COARSE).logits_of_one == found
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
@@ -366,7 +370,7 @@ def test_small_logits_hide_no_change(scale):
     batch = torch.rand(6, 3, 5, 5, generator=rng)
     first = Answers.of(scale * output, batch)
     again = Answers.of(scale * (output + output.roll(1, 0)) / 2, batch)
-    changed = changes(first, torch.zeros(3, 5, 5), again.at, pairs(6))
+    changed = changes(first, torch.zeros(3, 5, 5), again.at, pairs(6), COARSE)
     assert changed.logits == pytest.approx(0.5, abs=0.05)
     assert changed.found
 
@@ -385,3 +389,73 @@ def test_a_noise_that_shares_its_draws_in_large_batches_is_refused():
         with pytest.raises(sc.InputError, match="the noise of a draw depends on the other draws of its batch"):
             sc.sample(constant, image(), noise=Shared(0.25), n=n, n0=n0, seed=0)
     assert sc.sample(constant, image(), noise=Shared(0.25), n=2, n0=2, seed=0).n == 2
+
+
+def linear(batch):
+    return torch.stack([batch, -batch], 1)
+
+
+class Half(torch.nn.Linear):
+    precision = "fp16"
+
+
+@pytest.mark.parametrize(
+    ("model", "dtype", "expected"),
+    [
+        (linear, torch.float32, FINE),
+        (linear, torch.float64, FINE),
+        (linear, torch.bfloat16, COARSE),
+        (torch.nn.Linear(2, 2), torch.float32, FINE),
+        (torch.nn.Sequential(torch.nn.Linear(2, 2).bfloat16()), torch.float32, COARSE),
+        (torch.nn.Sequential(Half(2, 2)), torch.float32, COARSE),
+        (with_precision(linear, "bf16"), torch.float32, COARSE),
+        (with_precision(linear, "fp32"), torch.float32, FINE),
+    ],
+)
+def test_single_precision_is_held_to_its_own_rounding(model, dtype, expected):
+    assert tolerance_of(model, torch.zeros(2, 2, dtype=dtype)) is expected
+
+
+def test_half_precision_may_be_asked_of_torch():
+    output = torch.zeros(2, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert tolerance_of(linear, output) is COARSE
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert tolerance_of(linear, output) is COARSE
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("rounding", "passes"), [(2.0**-15, True), (2.0**-9, False)])
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_rounding_of_single_precision_is_told_from_cross_talk(rounding, passes, dtype, offset):
+    """Logits that move by a share of their usual size; one has a size that would hide the change of any other.
+
+    Noise moves them by 0.01 of it. The logits of one component alone are looked at in the same way.
+    """
+    rng = torch.Generator().manual_seed(0)
+    answers = (torch.randn(1, 3, 40, 50, generator=rng) + 0.01 * torch.randn(6, 3, 40, 50, generator=rng)).double()
+    answers[..., 0, 0] = 1e6
+    moves = rounding * torch.rand(answers.shape, generator=rng).double()
+    again, one = answers + moves, answers.clone()
+    one[..., 1, 1] += 8 * moves[..., 1, 1]
+    batch = torch.rand(6, 3, 40, 50, generator=rng)
+    first, *others = (Answers.of((each + offset).to(dtype), batch) for each in (answers, again, one))
+    for second in others:
+        found = changes(first, torch.zeros(3, 40, 50), second.at, pairs(6), FINE).found
+        assert bool(found) != passes, found
+
+
+@pytest.mark.parametrize("masked", [0.1, 0.9])
+def test_many_masked_components_hide_nothing(masked):
+    """Also if most logits of a class are -1e9: a logit near 0 has a scale of its own."""
+    rng = torch.Generator().manual_seed(0)
+    answers = torch.randn(1, 2, 1000, generator=rng) + 0.1 * torch.randn(6, 2, 1000, generator=rng)
+    answers[..., : int(1000 * masked)] = -1e9
+    batch = torch.rand(6, 1000, generator=rng)
+    first = Answers.of(answers, batch)
+    second = Answers.of(torch.lerp(answers, answers[:1], 0.02), batch)
+    assert changes(first, torch.zeros(1000), second.at, pairs(6), FINE).found
+    assert not changes(first, torch.zeros(1000), second.at, pairs(6), COARSE).found

@@ -17,6 +17,8 @@ def right(batch):
 class Rounding:
     """Logits that depend on the size of the batch a little, as a deep network's do in half precision."""
 
+    precision = "bf16"
+
     def __init__(self, change, leak=lambda logits, batch: logits):
         self.change, self.leak, self.sizes = change, leak, []
 
@@ -61,6 +63,18 @@ def test_rounding_hides_no_influence(leak, change):
         sc.sample(Rounding(change, leak), image(), noise=NOISE, n=100, n0=10, seed=0)
 
 
+def test_single_precision_has_no_such_rounding():
+    """On the CPU nothing is put down to it: a model that computes in half precision says so."""
+
+    class Single(Rounding):
+        precision = "fp32"
+
+    model = Single(0.02)
+    with pytest.raises(sc.InputError, match=REFUSED):
+        sc.sample(model, image(), noise=NOISE, n=100, n0=10, seed=0)
+    assert model.sizes[-4:] == [10, 2, 2, 2]
+
+
 def test_answers_that_depend_much_on_the_size_are_refused():
     """No entry influences another, but batches of another size are another model."""
     with pytest.raises(sc.InputError, match=REFUSED):
@@ -85,6 +99,7 @@ def test_other_draws_stand_beside():
         batches.append(batch.clone())
         return Rounding(0.02)(batch)
 
+    model.precision = "bf16"
     sc.sample(model, image(), noise=NOISE, n=100, n0=10, seed=0)
     sizes = [len(batch) for batch in batches]
     whole, *copies = (batches[at] for at, size in enumerate(sizes) if size == 100)
