@@ -17,7 +17,7 @@ from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
 from segcertify.numerals import exact
 from segcertify.sampling.batch_size import halve_until_it_fits
-from segcertify.sampling.cross_talk import Answers, changes, chosen_entries, halves, pairs, tolerance_of
+from segcertify.sampling.cross_talk import FINE, Answers, changes, chosen_entries, halves, pairs, tolerance_of
 from segcertify.sampling.draws import require_device, working_device
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, for_sampling, is_random, raw_output, to_model_dtype
@@ -244,6 +244,6 @@ def _own_answers(model: Segmenter, x: torch.Tensor, batch: torch.Tensor, seed: i
     allowed = tolerance_of(model, first.output)
     changed = changes(first, x, in_pairs, pairs(len(entries)), allowed)
     if changed.doubtful:
-        changed = changes(first, x, among_others, halves(len(entries)), allowed)
+        changed = changes(first, x, among_others, halves(len(entries)), FINE)
     found = changed.found
     return "the model answers each draw by itself", float(not found), found or f"{len(entries)} entries asked again"

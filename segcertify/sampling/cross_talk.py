@@ -71,6 +71,9 @@ SAMPLE = 4096
 DOUBT = 4
 """How many times these bounds rounding may still explain, in a deep network: then entries are asked in a batch as large
 as the first, where all kernels and so all rounding are the same, and only the neighbours are others."""
+HIDDEN = 1 / 4
+"""Rounding that is allowed may be this share of what noise changes, in any class: else it hides too much, and entries
+are asked in a batch as large as the first too."""
 MORE = 64
 """How many entries are asked again where labels of six leave it open."""
 FEW, MANY = 64, 10_000
@@ -119,6 +122,8 @@ class Changes:
     most: int
     """How many labels changed in the component where most did."""
     tolerance: Tolerance = COARSE
+    hidden: float = 0.0
+    """The rounding that is allowed, as a share of what noise changes, in the class where it is largest."""
 
     @property
     def found(self) -> str:
@@ -133,9 +138,11 @@ class Changes:
 
     @property
     def doubtful(self) -> bool:
-        """Whether what changed may yet be the rounding of a deep network in batches of another size."""
+        """Whether what changed may yet be the rounding of a deep network, or whether that may hide a change."""
+        if self.exact or self.tolerance is not COARSE or self.logits_of_one:
+            return False
         few = self.logits <= DOUBT * self.tolerance.allowed and self.labels <= DOUBT * self._labels_by_rounding
-        return bool(self.found) and few and self.tolerance is COARSE and not (self.exact or self.logits_of_one)
+        return few if self.found else self.hidden > HIDDEN
 
     @property
     def _labels_by_rounding(self) -> float:
@@ -175,12 +182,13 @@ def changes(
             logits.compare(group, again.output)
     changed = torch.cat(labels)
     by_noise = _unequal(first.labels, first.labels.roll(1, 0)).sum()
-    of_logits = (torch.zeros(()), torch.zeros(())) if logits is None else (logits.share, logits.of_one)
+    nothing = torch.zeros(())
+    of_logits = (nothing,) * 3 if logits is None else (logits.share, logits.of_one, logits.hidden)
     found = [noise, *of_logits, changed.sum(), by_noise, changed.sum(0).max()]
     numbers = torch.stack([each.to(changed.device, torch.float64) for each in found]).tolist()  # the device waits once
     return Changes(
-        bool(numbers[0]), numbers[1], int(numbers[3]), int(numbers[4]), first.labels.numel(), exact,
-        logits_of_one=int(numbers[2]), most=int(numbers[5]), tolerance=tolerance,
+        bool(numbers[0]), numbers[1], int(numbers[4]), int(numbers[5]), first.labels.numel(), exact,
+        logits_of_one=int(numbers[2]), most=int(numbers[6]), tolerance=tolerance, hidden=numbers[3],
     )  # fmt: skip
 
 
@@ -274,6 +282,13 @@ class _Logits:
     def of_one(self) -> torch.Tensor:
         """How many logits of one component and class changed by more than rounding explains."""
         return (self._of_one > self._allowed.of_one * self._by_noise.sum(0)).sum()
+
+    @property
+    def hidden(self) -> torch.Tensor:
+        """The rounding that is allowed, as a share of what noise changes, in the class where it is most."""
+        everything = list(range(len(self._output)))
+        allowed = _sum(self._rounding(everything, 1.0).expand_as(self._output), self._axes)
+        return torch.where(self._noise_of_classes > 0, allowed / self._noise_of_classes, 0.0).max()
 
 
 Rounding = Callable[[list[int], float], torch.Tensor]

@@ -155,22 +155,26 @@ def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tupl
     except RuntimeError as error:
         raise (ModelError.of(error) if out_of_memory(error) else error) from error
     to_labels(output, batch)  # refuses bad shapes and logits
-    again = [(beside, beside_batch)] + ([(others[1], others_batch[1])] if len(others) == 2 else [])  # beside, and moved
-    if any(inputs_differ(batch[0], drawn, x) for _, drawn in again):
+    moved = [(others[1], others_batch[1])] if len(others) == 2 else []
+    if any(inputs_differ(batch[0], drawn, x) for _, drawn in [(beside, beside_batch), *moved]):
         raise dependent_noise(noise)
-    changed = max(_changed(output[0], answer, others[0]) for answer, _ in again)
+    changed = max(
+        _changed(output[0], beside, others[0]),
+        *(_changed(output[0], each, others[0], moved=True) for each, _ in moved),
+        0,
+    )
     if changed:
         raise dependent_answers(model, f"{changed} of {output[0].numel()} numbers changed")
     return output, batch, seconds
 
 
-def _changed(first: torch.Tensor, again: torch.Tensor, other: torch.Tensor) -> int:
+def _changed(first: torch.Tensor, again: torch.Tensor, other: torch.Tensor, *, moved: bool = False) -> int:
     """How many answers to one draw differ: labels at all, logits by more than rounding in batches of one size.
 
     Rounding is measured, for each class, against what the noise of another draw changes and against the distance
     from the class's mean: an offset of the logits hides nothing. On a GPU a place in a batch decides how sums are cut
-    into tiles, so that rounding may be a share of the class's range: HRNetV2-W48 (random weights) in TF32 on an H200,
-    asked at another place, moved by up to 0.0006 of it, which was up to 0.02 of what noise changes.
+    into tiles, so that the rounding of an answer that ``moved`` may be a share of the class's range: HRNetV2-W48
+    (random weights) in TF32 on an H200 moved by up to 0.0006 of it, which was up to 0.02 of what noise changes.
     """
     if first.shape != again.shape or first.shape != other.shape:
         return first.numel()
@@ -179,7 +183,7 @@ def _changed(first: torch.Tensor, again: torch.Tensor, other: torch.Tensor) -> i
     a, b, c = (each.flatten(1) if each.ndim > 1 else each[:, None] for each in (first, again, other))
     centre, noise = (a + c).mean(1, keepdim=True) / 2, (a - c).abs().mean(1, keepdim=True)
     rounding = 0.01 * ((a - centre).abs() + noise) + 4 * torch.finfo(a.dtype).eps * a.abs()
-    if like_cuda(a):
+    if moved and like_cuda(a):
         rounding += ROUNDING * (a.amax(1, keepdim=True) - a.amin(1, keepdim=True))
     return int(((a - b).abs() > rounding).sum())
 

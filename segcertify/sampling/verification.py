@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from segcertify.sampling.cross_talk import (
+    FINE,
     MORE,
     Answers,
     Changes,
@@ -63,7 +64,7 @@ class Verification:
             raise dependent_noise(draws.noise)
         if changed.doubtful:
             drawn = drawn.kept()
-            changed = changes(self._first, x, self._among_others, halves(len(self._entries)), tolerance)
+            changed = changes(self._first, x, self._among_others, halves(len(self._entries)), FINE)
         if found := changed.found or self._more(drawn, changed):
             raise dependent_answers(draws.model, found)
         return drawn

@@ -81,6 +81,28 @@ def test_answers_that_depend_much_on_the_size_are_refused():
         sc.sample(Rounding(0.2), image(), noise=NOISE, n=100, n0=10, seed=0)
 
 
+def loud(model):
+    """The same with one logit that is a thousand times as large as the others, in all entries."""
+
+    def with_it(batch):
+        logits = model(batch)
+        logits[:, :, 3, 4] += 1e4
+        return logits
+
+    with_it.precision = "bf16"
+    return with_it
+
+
+@pytest.mark.parametrize("leak", [mean(0.1), last(0.1), neighbour(0.5), largest(1.0)])
+def test_a_large_logit_hides_no_influence(leak):
+    """The rounding that half precision is allowed is 40 here: pairs show nothing, batches of the same size do."""
+    model = Rounding(0.0)
+    assert sc.sample(loud(model), image(), noise=NOISE, n=100, n0=10, seed=0).n == 100
+    assert model.sizes[-6:] == [100, 2, 2, 2, 100, 100]
+    with pytest.raises(sc.InputError, match=REFUSED):
+        sc.sample(loud(Rounding(0.0, leak)), image(), noise=NOISE, n=100, n0=10, seed=0)
+
+
 def test_chosen_entries_never_are_all_in_one_batch_of_copies():
     """Entries that share what the first and the last have in common are found: one of them is a copy in each."""
 
