@@ -74,11 +74,11 @@ class Votes(Provenance):
         super().__post_init__()
         if not all(isinstance(number, int | float) for number in self.fingerprint):
             raise InputError("fingerprint must hold numbers")
-        candidate = _integers("candidate", self.candidate)
+        candidate, least, largest = _integers("candidate", self.candidate)
         if candidate.size == 0:
             raise InputError(f"votes need at least one component, but candidate has shape {candidate.shape}")
-        if candidate.min() < 0:
-            raise InputError(f"candidate labels must not be negative, but the smallest is {candidate.min()}")
+        if least < 0:
+            raise InputError(f"candidate labels must not be negative, but the smallest is {least}")
         object.__setattr__(self, "candidate", candidate)
         object.__setattr__(self, "agree", _counts("agree", self.agree, candidate.shape, n))
         if any(not 0 < m < n for m in self.earlier):
@@ -87,8 +87,8 @@ class Votes(Provenance):
         object.__setattr__(self, "earlier", MappingProxyType(earlier))
         if self.earlier and not self.n0:
             raise InputError("votes without a pilot (n0=0) keep no earlier counts: their labels could be others then")
-        if self.classes is not None and candidate.max() >= require_integer("classes", self.classes):
-            raise InputError(f"candidates must be below classes={self.classes}, but the largest is {candidate.max()}")
+        if self.classes is not None and largest >= require_integer("classes", self.classes):
+            raise InputError(f"candidates must be below classes={self.classes}, but the largest is {largest}")
         if self.counts is not None:
             counts = class_counts.require_counts(self.counts, candidate, self.agree, n=n, chosen_by_them=not self.n0)
             object.__setattr__(self, "counts", counts)
@@ -362,23 +362,25 @@ def model_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
     return "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
 
 
-def _integers(name: str, array: IntArray) -> IntArray:
+def _integers(name: str, array: IntArray) -> tuple[IntArray, int, int]:
+    """A copy in 32 bits, and its least and largest number (0 of none)."""
     array = np.asarray(array)
     if not np.issubdtype(array.dtype, np.integer):
         raise InputError(f"{name} must hold integers, but got {array.dtype}")
     limits = np.iinfo(np.int32)
-    if array.size and (array.min() < limits.min or array.max() > limits.max):
-        raise InputError(f"{name} must fit in 32 bits, but spans {array.min()} .. {array.max()}")
-    return frozen(array.astype(np.int32))
+    least, largest = (int(array.min()), int(array.max())) if array.size else (0, 0)  # quicker in fewer bits
+    if least < limits.min or largest > limits.max:
+        raise InputError(f"{name} must fit in 32 bits, but spans {least} .. {largest}")
+    return frozen(array.astype(np.int32)), least, largest
 
 
 def _counts(name: str, array: IntArray, shape: tuple[int, ...], n: int) -> IntArray:
-    array = _integers(name, array)
-    if array.shape != shape:
-        raise InputError(f"{name} has shape {array.shape}, but candidate has shape {shape}")
-    if array.min() < 0 or array.max() > n:
-        raise InputError(f"{name} must lie in 0 .. {n}, but spans {array.min()} .. {array.max()}")
-    return array
+    counts, least, largest = _integers(name, array)
+    if counts.shape != shape:
+        raise InputError(f"{name} has shape {counts.shape}, but candidate has shape {shape}")
+    if least < 0 or largest > n:
+        raise InputError(f"{name} must lie in 0 .. {n}, but spans {least} .. {largest}")
+    return counts
 
 
 def _same(a: Array | None, b: Array | None) -> bool:

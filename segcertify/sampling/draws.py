@@ -59,7 +59,7 @@ class Draws:
         self._bad = torch.zeros(1, dtype=torch.int32, device=x.device)
         """The flag that kernels raise at scores that are not finite."""
         self._given = x if given is None else given
-        self._digest = _DIGESTS.submit(input_digest, self._given) if x.is_cuda else None
+        self._digest = _THREAD.submit(input_digest, self._given) if x.is_cuda else None
         self._verified = 1
         """The largest batch of which entries were asked again; a single entry has no others beside it."""
         self.ahead = range(0)
@@ -351,14 +351,15 @@ def require_device(device: str | torch.device) -> torch.device:
 
 def require_input(x: Input, device: torch.device) -> torch.Tensor:
     """One finite float input on the device."""
-    return require_finite_input(on_device(as_floats(x), device))
+    return require_finite_input(as_floats(x).to(device))
 
 
-def on_device(x: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """An input on a device. To CUDA it is on its way yet, from page-locked memory, while the host does other work."""
+def on_its_way(x: torch.Tensor, device: torch.device) -> Callable[[], torch.Tensor]:
+    """Gives an input on a device. To CUDA it goes through page-locked memory, which a thread fills meanwhile."""
     if device.type != "cuda" or x.is_cuda:
-        return x.to(device)
-    return torch.empty_like(x, pin_memory=True).copy_(x).to(device, non_blocking=True)
+        return lambda: x.to(device)
+    staged = _THREAD.submit(lambda: torch.empty_like(x, pin_memory=True).copy_(x))
+    return lambda: staged.result().to(device, non_blocking=True)
 
 
 def require_finite_input(x: torch.Tensor) -> torch.Tensor:
@@ -388,7 +389,8 @@ def as_floats(x: Input) -> torch.Tensor:
     return tensor
 
 
-_DIGESTS = ThreadPoolExecutor(1, thread_name_prefix="input digest")
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="input")
+"""What reads inputs beside the work of Python: copies and digests."""
 
 
 def input_digest(x: torch.Tensor) -> str:

@@ -25,7 +25,7 @@ from segcertify.sampling.draws import (
     Input,
     Watch,
     as_floats,
-    on_device,
+    on_its_way,
     require_device,
     require_finite_input,
     working_device,
@@ -111,14 +111,15 @@ class Smooth:
         ``recorded`` is the seed of a run that these draws continue, if there is one.
         """
         given = as_floats(x)
-        x = on_device(given, working_device(self.device, self.model, given))
-        require_ready(self.model, x.device)
-        self.noise.check(tuple(x.shape))
+        device = working_device(self.device, self.model, given)
+        arriving = on_its_way(given, device)
+        require_ready(self.model, device)
+        self.noise.check(tuple(given.shape))
         if self._weights != (now := weights_state(self.model)):
             self._weights, self._running = now, for_sampling(self.model)
             self._described = identity(self._running)
             self._probes.clear()
-        require_finite_input(x)
+        x = require_finite_input(arriving())
         kind = x.shape, x.dtype, x.device
         if kind not in self._probes:
             warn_of_units(x, self.noise)
