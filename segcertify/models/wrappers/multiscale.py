@@ -174,6 +174,8 @@ class MultiScale(Wrapper):
         logits = logits.float()
         if logits.shape[2:] == image.shape[2:]:
             return logits
+        if logits.is_cuda:  # torch's kernel for channels that lie last takes several times as long for a few classes
+            logits = logits.contiguous()
         return interpolate(logits, size=image.shape[2:], mode="bilinear", align_corners=False)
 
 
