@@ -137,11 +137,14 @@ noise drawn')
 
 
 def unit(found: Stated, components: tuple[int, ...]) -> str:
-    """What the components are called: pixels, points, voxels; components if the input may be anything."""
-    shape, kind = found.input_shape or (), (found.preprocessing or {}).get("kind", "")
-    if kind == "image" or (len(shape) == 3 and components == shape[1:]):
+    """What the components are called: pixels, points, voxels; components if the input may be anything.
+
+    A pixel of which several labels may hold has a component for each.
+    """
+    shape, kind, axes = found.input_shape or (), (found.preprocessing or {}).get("kind", ""), len(components)
+    if (kind == "image" and axes == 2) or (len(shape) == 3 and components == shape[1:]):
         return "pixels"
-    if kind == "cloud" or (len(shape) == 2 and components == shape[:1] and _about_points(found)):
+    if (kind == "cloud" and axes == 1) or (len(shape) == 2 and components == shape[:1] and _about_points(found)):
         return "points"
     return "voxels" if len(shape) == 4 and components == shape[1:] else "components"
 

@@ -77,6 +77,14 @@ def test_a_cloud():
     assert "about the axis z through" in sentence(noise=sc.AxisRotation(0.25, axis="z"), **about)
 
 
+def test_several_labels_of_a_pixel_are_no_pixels():
+    """Of a model of several decisions for each pixel, N is their number times that of the pixels."""
+    assert "1,790 of 1,800 components (99.4%)" in sentence(shape=(3, 20, 30), **IMAGE)
+    points = {"input_shape": (50, 3), "preprocessing": of_cloud(), "noise": sc.Gaussian(0.25)}
+    assert "90 of 100 components" in sentence(shape=(2, 50), **points)
+    assert "40 of 50 points" in sentence(shape=50, **points)
+
+
 def test_nothing_certified_says_so_and_what_may_help():
     words = sentence(agree=60, **IMAGE)
     assert words.startswith("Nothing is certified: all 600 pixels abstain, and nothing is promised")
