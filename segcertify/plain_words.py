@@ -108,11 +108,12 @@ def over(claim: Claim, scenes: int, *, preprocessing: Preprocessing | None, radi
     what = {"image": "pixels", "cloud": "points"}.get((preprocessing or {}).get("kind", ""), "components")
     known = [radius for radius in radii if radius]
     such = example(preprocessing, min(known), claim.norm or _norm(claim)) if known and claim.threat in _WHOLE else ""
+    resized = " (of images as they are after the resize)" if (preprocessing or {}).get("method") else ""
     together = f", for all {scenes:,} scenes together" if scenes > 1 else ""
     return (
         f"{proved(claim.alpha, scenes)}{together}: {_within_R(claim, 'each' if scenes > 1 else 'the')}, all its "
         f"certified {what} keep their label, {_KEEP}."
-        + (f" R = {radius_text(min(known), 3)} is, for example, {such}." if such else "")
+        + (f" R = {radius_text(min(known), 3)} is, for example, {such}{resized}." if such else "")
     )
 
 

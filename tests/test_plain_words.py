@@ -148,3 +148,5 @@ def test_several_scenes():
     )
     assert plain_words.over(claim, 1000, preprocessing=of_image()) == ""  # nothing is claimed of all together
     assert "for all" not in plain_words.over(claim, 1, preprocessing=None)
+    resized = plain_words.over(claim, 1, preprocessing=of_image(after=90, method="box"), radii=[0.16862])
+    assert resized.endswith("or less in many (of images as they are after the resize).")  # the files have other pixels
