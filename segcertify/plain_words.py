@@ -108,11 +108,12 @@ def over(claim: Claim, scenes: int, *, preprocessing: Preprocessing | None, radi
     what = {"image": "pixels", "cloud": "points"}.get((preprocessing or {}).get("kind", ""), "components")
     known = [radius for radius in radii if radius]
     such = example(preprocessing, min(known), claim.norm or _norm(claim)) if known and claim.threat in _WHOLE else ""
+    resized = " (of images as they are after the resize)" if (preprocessing or {}).get("method") else ""
     together = f", for all {scenes:,} scenes together" if scenes > 1 else ""
     return (
         f"{proved(claim.alpha, scenes)}{together}: {_within_R(claim, 'each' if scenes > 1 else 'the')}, all its "
         f"certified {what} keep their label, {_KEEP}."
-        + (f" R = {radius_text(min(known), 3)} is, for example, {such}." if such else "")
+        + (f" R = {radius_text(min(known), 3)} is, for example, {such}{resized}." if such else "")
     )
 
 
@@ -137,11 +138,14 @@ noise drawn')
 
 
 def unit(found: Stated, components: tuple[int, ...]) -> str:
-    """What the components are called: pixels, points, voxels; components if the input may be anything."""
-    shape, kind = found.input_shape or (), (found.preprocessing or {}).get("kind", "")
-    if kind == "image" or (len(shape) == 3 and components == shape[1:]):
+    """What the components are called: pixels, points, voxels; components if the input may be anything.
+
+    A pixel of which several labels may hold has a component for each.
+    """
+    shape, kind, axes = found.input_shape or (), (found.preprocessing or {}).get("kind", ""), len(components)
+    if (kind == "image" and axes == 2) or (len(shape) == 3 and components == shape[1:]):
         return "pixels"
-    if kind == "cloud" or (len(shape) == 2 and components == shape[:1] and _about_points(found)):
+    if (kind == "cloud" and axes == 1) or (len(shape) == 2 and components == shape[:1] and _about_points(found)):
         return "points"
     return "voxels" if len(shape) == 4 and components == shape[1:] else "components"
 

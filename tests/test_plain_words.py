@@ -77,6 +77,14 @@ def test_a_cloud():
     assert "about the axis z through" in sentence(noise=sc.AxisRotation(0.25, axis="z"), **about)
 
 
+def test_several_labels_of_a_pixel_are_no_pixels():
+    """Of a model of several decisions for each pixel, N is their number times that of the pixels."""
+    assert "1,790 of 1,800 components (99.4%)" in sentence(shape=(3, 20, 30), **IMAGE)
+    points = {"input_shape": (50, 3), "preprocessing": of_cloud(), "noise": sc.Gaussian(0.25)}
+    assert "90 of 100 components" in sentence(shape=(2, 50), **points)
+    assert "40 of 50 points" in sentence(shape=50, **points)
+
+
 def test_nothing_certified_says_so_and_what_may_help():
     words = sentence(agree=60, **IMAGE)
     assert words.startswith("Nothing is certified: all 600 pixels abstain, and nothing is promised")
@@ -140,3 +148,5 @@ def test_several_scenes():
     )
     assert plain_words.over(claim, 1000, preprocessing=of_image()) == ""  # nothing is claimed of all together
     assert "for all" not in plain_words.over(claim, 1, preprocessing=None)
+    resized = plain_words.over(claim, 1, preprocessing=of_image(after=90, method="box"), radii=[0.16862])
+    assert resized.endswith("or less in many (of images as they are after the resize).")  # the files have other pixels

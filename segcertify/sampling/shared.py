@@ -12,6 +12,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -82,7 +83,8 @@ class SharedDraws(Draws):
             smooth.model, smooth.noise, x, prepared.probe, seed=seed.value, seed_given=seed.given,
             input_id=subject.input_id,
         )  # fmt: skip
-        self._workers, self._pace, self._subject, self._array = smooth.workers, smooth.pace, subject, array
+        self._workers, self._pace, self._array = smooth.workers, smooth.pace, array
+        self._subject = replace(subject, first=prepared)
         self._identity = prepared.identity
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 
 from segcertify.arrays import Array, FloatArray, IntArray
+from segcertify.errors import InputError
 from segcertify.metrics.map_metrics import MapFunction
 from segcertify.noise import Noise, described
 from segcertify.sampling.at_input import InputAnswers
@@ -27,6 +28,7 @@ from segcertify.sampling.probe import Probe
 from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
 from segcertify.sampling.smooth import Smooth
 from segcertify.sampling.streams import Phase
+from segcertify.votes import model_difference, same_answers
 
 INPUTS = 4
 """Of how many inputs a worker keeps the draws, for further tasks about them: these then need no new checks."""
@@ -61,7 +63,7 @@ class Host:
         self._model = model
         self._of_category: dict[str, Segmenter] = {"": model}
         self._smooth: dict[tuple[Any, ...], Smooth] = {}
-        self._draws: OrderedDict[tuple[Any, ...], tuple[Draws, tuple[str, ...]]] = OrderedDict()
+        self._draws: OrderedDict[tuple[Any, ...], Known] = OrderedDict()
 
     def model(self, category: str) -> Segmenter:
         """The model for inputs of a category."""
@@ -70,21 +72,25 @@ class Host:
         return self._of_category[category]
 
     def draws(self, subject: Subject, x: Array) -> Draws:
-        """The draws that a task is about."""
-        return self._found(subject, x)[0]
+        """The draws that a task is about, of the model that the first worker had. Raises `InputError` of another."""
+        found = self._found(subject, x)
+        if subject.first is not None:
+            _require_same_model(found, subject.first)
+        return found.draws
 
     def prepared(self, subject: Subject, x: Array) -> Prepared:
         """What is known of the model at such inputs, once it has passed the checks."""
-        draws, said = self._found(subject, x)
-        return Prepared(draws.probe, draws.identity, said)
+        found = self._found(subject, x)
+        return Prepared(found.draws.probe, found.draws.identity, found.model, found.warnings)
 
-    def _found(self, subject: Subject, x: Array) -> tuple[Draws, tuple[str, ...]]:
+    def _found(self, subject: Subject, x: Array) -> Known:
         key = subject.input_id, subject.input_digest, *_kind(subject)
         if key not in self._draws:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                made = self._smoothed(subject).draws(torch.from_numpy(x.copy()), subject.input_id)
-            self._draws[key] = made, tuple(str(warning.message) for warning in caught)
+                smooth = self._smoothed(subject)
+                made = smooth.draws(torch.from_numpy(x.copy()), subject.input_id)
+            self._draws[key] = Known(made, smooth.identity(made), tuple(str(each.message) for each in caught))
         self._draws.move_to_end(key)
         while len(self._draws) > INPUTS:
             self._draws.popitem(last=False)
@@ -100,9 +106,21 @@ class Host:
         return self._smooth[kind]
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The draws of an input, the model that makes them, as votes keep it, and of what the checks warned."""
+
+    draws: Draws
+    model: Mapping[str, Any]
+    warnings: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Subject:
-    """The draws that tasks are about: of one input, under one noise. ``batch_size`` is what the caller asked for."""
+    """The draws that tasks are about: of one input, under one noise. ``batch_size`` is what the caller asked for.
+
+    ``first`` is what the worker found that was asked first: all others must have its model.
+    """
 
     input_id: str
     input_digest: str
@@ -110,6 +128,7 @@ class Subject:
     seed: int
     category: str = ""
     batch_size: int | None = None
+    first: Prepared | None = None
 
 
 def _kind(subject: Subject) -> tuple[Any, ...]:
@@ -119,11 +138,24 @@ def _kind(subject: Subject) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What the probe found, which model draws, and of what the checks warned."""
+    """What the probe found, which model draws (also as votes keep it), and of what the checks warned."""
 
     probe: Probe
     identity: dict[str, Any]
+    model: Mapping[str, Any]
     warnings: tuple[str, ...]
+
+
+def _require_same_model(found: Known, first: Prepared) -> None:
+    """Refuse draws of another model, or of the same weights in other code, than the first worker's."""
+    other = model_difference(first.model, found.model)
+    if not other and not same_answers(first.probe.fingerprint, found.draws.fingerprint):
+        other = "their answers to the same probe differ"
+    if other:
+        raise InputError(
+            f"workers have different models ({other}), whose draws cannot be counted together: give each the same "
+            "files, and the same versions of all packages"
+        )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from segcertify.metrics.map_metrics import area
 from segcertify.sampling import shared
 from segcertify.sampling.metrics import MetricRecorder
 from segcertify.sampling.shared import SharedSmooth
-from segcertify.sampling.tasks import Count
+from segcertify.sampling.tasks import Count, Host
 
 IMAGE = np.random.default_rng(0).random((3, 12, 16), np.float32)
 CLOUD = np.random.default_rng(1).standard_normal((40, 6)).astype(np.float32)
@@ -177,3 +177,23 @@ def test_counts_agreement_and_certificates(tmp_path):
     np.testing.assert_array_equal(ours.labels, alone.certify(IMAGE, tau=0.75, n=60).labels)
     again = smooth.certify(IMAGE, tau=0.75, n=60, save_votes=tmp_path / "votes.safetensors")
     np.testing.assert_array_equal(ours.labels, again.labels)
+
+
+class Differing(hosts.Here):
+    """Workers of which the second has another model."""
+
+    def __init__(self, model, other):
+        super().__init__(model)
+        self.hosts = [self.host, Host(other, "cpu")]
+
+    def submit(self, task, *arrays, about=""):
+        found = super().submit(task, *arrays, about=about)
+        self.host = self.hosts[len(self.tasks) % 2]
+        return found
+
+
+def test_workers_with_different_models_are_refused():
+    """Half of the draws would be another model's, which the votes do not name."""
+    smooth = SharedSmooth(Differing(brightness, labelled), brightness, sc.Gaussian(0.2), seed=3, batch_size=7)
+    with pytest.raises(sc.InputError, match="workers have different models"):
+        smooth.votes(IMAGE, n=50, input_id="a")

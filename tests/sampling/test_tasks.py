@@ -1,13 +1,14 @@
 """Tasks: a worker keeps the draws of the last inputs, and each is checked once there."""
 
 import numpy as np
+import pytest
 import torch
-from shared_models import Parts, brightness
+from shared_models import Parts, brightness, small_network
 
 import segcertify as sc
 from segcertify.sampling import tasks
 from segcertify.sampling.draws import input_digest
-from segcertify.sampling.tasks import Base, Count, Host, Prepare, Subject
+from segcertify.sampling.tasks import AnswerAtInput, Base, Compare, Count, Host, Prepare, Subject
 
 IMAGE = np.random.default_rng(0).random((3, 12, 16), np.float32)
 
@@ -63,3 +64,49 @@ def test_an_input_of_the_same_name_but_other_numbers_is_another():
 def test_models_know_the_category():
     host, cloud = Host(Parts(), "cpu"), np.zeros((8, 3), np.float32)
     assert {int(Base(name)(host, cloud)[0]) for name in ("Mug", "Chair")} == {36, 12}
+
+
+def darker(batch):
+    return brightness(batch - 0.2)
+
+
+def other_weights():
+    network = small_network()
+    with torch.no_grad():
+        next(network.parameters())[0].add_(1e-6)
+    return network
+
+
+class OtherCode(torch.nn.Module):
+    """A network of the same name and the same weights, which does something else with them."""
+
+    def __init__(self, scale):
+        super().__init__()
+        self.layer, self._run = torch.nn.Conv2d(3, 2, 1), (lambda batch: self.layer(scale * batch))
+        torch.nn.init.ones_(self.layer.weight)
+        torch.nn.init.zeros_(self.layer.bias)
+
+    def forward(self, batch):
+        return self._run(batch)
+
+
+PAIRS = {
+    "functions": (brightness, darker, "its answers is"),
+    "weights": (small_network(), other_weights(), "its weights is"),
+    "code": (OtherCode(1.0).eval(), OtherCode(1.1).eval(), "answers to the same probe differ"),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_draws_of_two_models_are_never_counted_together(pair):
+    """Such as of a worker whose machine has another version of the model's code."""
+    ours, theirs, why = PAIRS[pair]
+    first = Prepare(subject())(Host(ours, "cpu"), IMAGE)
+    asked = subject(first=first)
+    labels = np.zeros((12, 16), np.int64)
+    for task, arrays in ((Count(asked, "agree", 0, 4, 4), ()), (AnswerAtInput(asked), ()), (Compare(asked), (labels,))):
+        task(Host(ours, "cpu"), IMAGE, *arrays)
+        host = Host(theirs, "cpu")
+        Prepare(subject())(host, IMAGE)  # which it has checked
+        with pytest.raises(sc.InputError, match=f"workers have different models .*{why}"):
+            task(host, IMAGE, *arrays)
