@@ -1,7 +1,7 @@
 """A folded Lite for the CPU: the same function up to rounding, for evaluation.
 
-Convolutions add, rectify and clip before they write (`segcertify.models.networks.fused_conv`), and no image is copied to
-get a border of zeros. A batch is computed some images at a time: features of more are in memory that the operating
+Convolutions add, rectify and clip before they write (`segcertify.models.networks.fused_conv`), and no image is copied
+to get a border of zeros. A batch is computed some images at a time: features of more are in memory that the operating
 system has to clear for each layer, which takes longer than the convolutions.
 """
 

@@ -84,14 +84,15 @@ def test_each_part_is_compared(monkeypatch, defect):
     """An operator that forgets one part is found."""
     onednn = fused_conv._onednn
 
-    def forgets(conv, x, activation, shortcut, weight, padding):
+    def forgets(conv, x, activation, shortcut, kernel):
+        weight, padding = kernel
         if defect == "activation":
             activation = None if activation == "relu6" else activation
         elif defect == "shortcut":
             shortcut = None
         elif weight.shape != conv.weight.shape:
             weight = weight.flip(2, 3)
-        return onednn(conv, x, activation, shortcut, weight, padding)
+        return onednn(conv, x, activation, shortcut, (weight, padding))
 
     if not right(torch.float32):
         pytest.skip("this torch has no such operators")
