@@ -9,6 +9,7 @@ is multiplied where it has the fewest rows: points before they are grouped, cent
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -84,7 +85,7 @@ class FusedGrouping(nn.Module):
         """The centres among points (B, N, 3) with features (B, N, C), sampled from ``start`` (B,) on."""
         near = neighbours(xyz, self.count, start, self.balls)
         centres, inputs = gather(xyz, near.chosen), torch.cat([features, xyz], -1)
-        layers = zip(near.balls, self.points, self.offsets, self.others, strict=True)
+        layers: Any = zip(near.balls, self.points, self.offsets, self.others, strict=True)
         found = [
             largest(applied(each, inputs), applied(offset, centres), ball, others)
             for ball, each, offset, others in layers
@@ -109,7 +110,7 @@ class JoinedLayers(nn.Module):
         return _through(self.others, applied(self.own, own).add_(other).relu_())
 
 
-def largest(points: Tensor, centres: Tensor, ball: Ball, layers: Sequence[nn.Linear]) -> Tensor:
+def largest(points: Tensor, centres: Tensor, ball: Ball, layers: Iterable[Any]) -> Tensor:
     """The largest features (B, S, C) among each centre's neighbours, after the layers.
 
     The first layer's outputs are differences of what points (B, N, C) and centres (B, S, C) give to them. Copies of a
@@ -125,7 +126,7 @@ def largest(points: Tensor, centres: Tensor, ball: Ball, layers: Sequence[nn.Lin
     return in_order(found, portions).view(*centres.shape[:2], -1)
 
 
-def _through(layers: Iterable[nn.Linear], x: Tensor) -> Tensor:
+def _through(layers: Iterable[Any], x: Tensor) -> Tensor:
     """Features after some layers, each with a ReLU."""
     for layer in layers:
         x = applied(layer, x, "relu")
@@ -139,7 +140,7 @@ def _folded(layers: Layers) -> list[nn.Linear]:
 
 def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
     """A layer with these weights."""
-    layer = skip_init(nn.Linear, weight.shape[1], weight.shape[0], bias=bias is not None)  # draws no random numbers
+    layer: nn.Linear = skip_init(nn.Linear, weight.shape[1], weight.shape[0], bias=bias is not None)  # type: ignore[no-untyped-call]  # no random numbers
     layer.weight = nn.Parameter(weight.detach().clone(memory_format=torch.contiguous_format), requires_grad=False)
     if bias is not None:
         layer.bias = nn.Parameter(bias.detach().clone(), requires_grad=False)
