@@ -328,7 +328,7 @@ def ready_model(
 
     import_from_here(spec)
     model = load(spec, trust_code=trust_code)
-    if compile and not hasattr(model, "for_sampling"):
+    if compile and not hasattr(model, "compiled"):
         raise InputError(f"{spec} is a model of clouds, whose network cannot be compiled: leave --compile out")
     if compile:
         model.compiled = True  # type: ignore[assignment]  # asked for by the sampler (models.optimised)

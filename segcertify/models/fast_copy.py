@@ -22,8 +22,10 @@ from segcertify.models.folding import folded
 from segcertify.models.networks.captured import capture
 from segcertify.models.networks.fused_hrnet import FusedHRNet
 from segcertify.models.networks.fused_lite import FusedLite
+from segcertify.models.networks.fused_pointnet2 import FusedPointNet2
 from segcertify.models.networks.hrnet import HRNet
 from segcertify.models.networks.lite import Lite
+from segcertify.models.networks.pointnet2 import PointNet2
 from segcertify.models.wrappers.precision import PRECISIONS, Autocast, with_precision
 from segcertify.sampling.identity import Execution, identity, weights_digest
 
@@ -43,10 +45,10 @@ def optimised(
 
     Its batch norms become part of its convolutions (`segcertify.models.folding`, which proves each on ``example``, a
     batch of the network's inputs, by default an image of 64 x 64), and its weights lie with their channels last.
-    HRNets, and on the CPU Lites, get fewer passes over memory (`segcertify.models.networks.fused_hrnet`,
-    `fused_lite`). On CUDA small batches are replayed (`segcertify.models.networks.captured`). All this is the same
-    function up to rounding: at least 99.9 % of the certified labels are the same. ``precision`` "bf16" or "fp16" is
-    another function, as `segcertify.models.with_precision` says.
+    HRNets, and on the CPU Lites and PointNet++, get fewer passes over memory (`segcertify.models.networks.fused_hrnet`,
+    `fused_lite`, `fused_pointnet2`). On CUDA small batches are replayed (`segcertify.models.networks.captured`). All
+    this is the same function up to rounding: at least 99.9 % of the certified labels are the same. ``precision`` "bf16"
+    or "fp16" is another function, as `segcertify.models.with_precision` says.
 
     ``compile`` compiles the networks with `torch.compile` for each shape of input, which takes a minute or more at the
     first call: `compile_seconds` tells. torch keeps what it compiled on disk for later processes.
@@ -125,6 +127,8 @@ def _fused(model: nn.Module, device: str) -> tuple[nn.Module, int]:
         if isinstance(model, HRNet):
             return FusedHRNet(model, pad=device == "cuda"), 1
         return (FusedLite(model), 1) if device == "cpu" else (model, 0)
+    if isinstance(model, PointNet2):
+        return (FusedPointNet2(model), 1) if device == "cpu" else (model, 0)
     count = 0
     for name, child in list(model.named_children()):
         replaced, found = _fused(child, device)

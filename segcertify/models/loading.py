@@ -108,6 +108,7 @@ def load(spec: str, *, trust_code: bool = False) -> nn.Module:
                 f"{spec}: scale, mean, std, bgr, above and denoiser are for images, but this model takes clouds: "
                 "remove them"
             )
+        model.fast = True
         return model.eval()
     adapted = adapt(model, **({} if inside else statistics)).eval()
     adapted = _reversed(spec, scheme, adapted) if reverse else adapted

@@ -20,6 +20,7 @@ from segcertify.arrays import IntArray
 from segcertify.errors import InputError, ModelError
 from segcertify.sampling.batch_size import out_of_memory
 from segcertify.sampling.kernels.fused import like_cuda
+from segcertify.sampling.label_rows import first_largest, labels_of
 from segcertify.sampling.model_outputs import scores_in
 from segcertify.sampling.stages import stage
 from segcertify.storage.interruption import Stop
@@ -31,8 +32,6 @@ NOT_FINITE = (
 )
 _LOGITS = 2**26
 """How many logits are upsampled at once, at most (but for one class of a batch)."""
-_PLANE, _PIXELS = 2**10, 2**16
-"""The fewest pixels whose arg-max is computed by planes on the CPU, and how many at once: enough for two threads."""
 
 
 class Segmenter(Protocol):
@@ -194,10 +193,14 @@ def _from_logits(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """Arg-max over classes, after upsampling to the input where logits are coarser."""
     _require_logits(logits, batch)
     if logits.device.type != "cpu":
-        return _checked_argmax(logits, batch)
+        require_finite_scores(logits)
+        return _argmax(logits, batch)
+    require_finite_scores(logits)
+    if is_upsampled(logits, batch) and batch.ndim == 4 and batch.shape[2] % logits.shape[2] == 0:
+        return labels_of(logits.float(), (batch.shape[2], batch.shape[3]))
     # One entry at a time takes little memory, and stays in the cache.
     entries = zip(torch.split(logits, 1), torch.split(batch, 1), strict=True)
-    labels = [_checked_argmax(*entry) for entry in entries]
+    labels = [_argmax(*entry) for entry in entries]
     return labels[0] if len(labels) == 1 else torch.cat(labels)
 
 
@@ -205,12 +208,6 @@ def _require_logits(logits: torch.Tensor, batch: torch.Tensor) -> None:
     if logits.ndim < 2 or 0 in logits.shape:
         raise InputError(f"logits must be (B, classes, *components), but the model gave shape {tuple(logits.shape)}")
     _require_layout(tuple(logits.shape), tuple(batch.shape[1:]))
-
-
-def _checked_argmax(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
-    """`_argmax` of logits that must be finite."""
-    require_finite_scores(logits)
-    return _argmax(logits, batch)
 
 
 def require_finite_scores(scores: torch.Tensor) -> None:
@@ -232,34 +229,12 @@ def _argmax(logits: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
     """The class of the largest logit (the lowest of equals) at the input's resolution, upsampled some at a time."""
     few = max(1, _LOGITS // batch[:, :1].numel())
     if tuple(logits.shape[2:]) == tuple(batch.shape[2:]) or logits.shape[1] <= few:
-        return _first_largest(upsampled(logits, batch))
+        return first_largest(upsampled(logits, batch))
     best, labels = upsampled(logits[:, :few], batch).max(1)
     for start in range(few, logits.shape[1], few):
         values, others = upsampled(logits[:, start : start + few], batch).max(1)
         better = values > best
         best, labels = torch.where(better, values, best), torch.where(better, others + start, labels)
-    return labels
-
-
-def _first_largest(logits: torch.Tensor) -> torch.Tensor:
-    """The arg-max over classes, the lowest of equals. torch's own takes on the CPU up to a quarter of a network's time.
-
-    A class comes before the largest one if the largest logit up to it is not yet the largest of all, so that the
-    arg-max is the number of such classes: comparisons of whole planes, some pixels of all at a time.
-    """
-    if logits.device.type != "cpu" or logits[0, 0].numel() < _PLANE:
-        return logits.argmax(1)
-    if not logits.is_contiguous():
-        return logits.max(1).indices
-    labels = torch.empty((len(logits), *logits.shape[2:]), dtype=torch.int64)
-    for planes, found in zip(logits.flatten(2), labels.flatten(1), strict=True):
-        for some, out in zip(torch.split(planes, _PIXELS, 1), torch.split(found, _PIXELS), strict=True):
-            largest, so_far = some.amax(0), some[0].clone()
-            less, before = torch.empty_like(so_far), torch.zeros(so_far.shape)
-            for plane in some[1:]:
-                before += torch.lt(so_far, largest, out=less)
-                torch.maximum(so_far, plane, out=so_far)
-            out.copy_(before)
     return labels
 
 

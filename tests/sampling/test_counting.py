@@ -48,8 +48,8 @@ def test_candidates_do_not_depend_on_the_blocks(monkeypatch):
 
 
 def test_labels_do_not_depend_on_how_many_logits_are_upsampled_at_once(monkeypatch):
-    """Also among equal logits, of which the lowest class counts."""
-    batch = torch.stack([image(seed) for seed in range(3)])
+    """Also among equal logits, of which the lowest class counts; 13 rows are no multiple of the logits' 7."""
+    batch = torch.stack([image(seed, (3, 13, 16)) for seed in range(3)])
     logits = Conv(stride=2, classes=7).eval()(batch).detach()
     logits[:, 4] = logits[:, 1]
     whole = segmenter.to_labels(logits, batch)

@@ -7,6 +7,7 @@ documented interface, so each is trusted only after it was right in this process
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal
 
@@ -60,6 +61,7 @@ def _adds(shortcut: Tensor, x: Tensor, activation: Activation | None) -> bool:
 def _onednn(
     conv: Any, x: Tensor, activation: Activation | None, shortcut: Tensor | None, kernel: tuple[Tensor, Any]
 ) -> Tensor:
+    """A convolution with this kernel and padding, and what follows it."""
     weight, padding = kernel
     shape = weight, conv.bias, padding, conv.stride, conv.dilation, conv.groups
     run = torch.ops.mkldnn._convolution_pointwise
@@ -80,16 +82,16 @@ def _symmetric(weight: Tensor, pads: Pads) -> tuple[Tensor, list[int]]:
 
 
 @cache
-def trusted(dtype: torch.dtype) -> bool:
-    """Whether torch's operators are right here in that precision; asked once."""
+def trusted(dtype: torch.dtype, check: Callable[[torch.dtype], bool] | None = None) -> bool:
+    """Whether torch's operators are right here in that precision, by `right` or another check; asked once."""
     try:
-        if right(dtype):
+        if (check or right)(dtype):
             return True
-        reason = "they differ from plain convolutions"
+        reason = "they differ from plain ones"
     except Exception as error:  # such as an operator that this version of torch does not have
         reason = f"they failed with {type(error).__name__}: {str(error).strip()[:200]}"
     warnings.warn(
-        f"oneDNN's convolutions with activations are not used in {dtype}, because {reason}. Plain torch takes their "
+        f"oneDNN's layers with activations are not used in {dtype}, because {reason}. Plain torch takes their "
         "place: results are the same up to rounding, only slower. Please report this with the version of torch.",
         RuntimeWarning,
         stacklevel=2,
@@ -107,21 +109,20 @@ def right(dtype: torch.dtype) -> bool:
 
     x = numbers(2, 16, 11, 14).to(memory_format=torch.channels_last)
     for groups, kernel, stride, uneven in ((1, 1, 1, 0), (1, 3, 2, 1), (16, 3, 1, 0), (16, 5, 2, 1)):
-        conv: Any = nn.Conv2d(16, 16, kernel, stride=stride, groups=groups)
-        weight = (numbers(*conv.weight.shape) / kernel).to(memory_format=torch.channels_last)
-        conv.weight, conv.bias = nn.Parameter(weight), nn.Parameter(numbers(16))
+        conv: Any = nn.Conv2d(16, 16, kernel, stride=stride, groups=groups).to(memory_format=torch.channels_last)
+        conv.weight, conv.bias = nn.Parameter(numbers(*conv.weight.shape) / kernel), nn.Parameter(numbers(16))
         side = kernel // 2
         pads = ((side, side - uneven), (side - uneven, side))
         shortcut = numbers(*plain(conv, x, pads=pads).shape).to(memory_format=torch.channels_last)
         for activation in _ONEDNN:
             for added in (None, shortcut) if _adds(shortcut, x, activation) else (None,):
                 given = _onednn(conv, x, activation, added, _symmetric(conv.weight, pads))
-                if not _close(given, plain(conv, x, activation, added, pads)):
+                if not close(given, plain(conv, x, activation, added, pads)):
                     return False
     return True
 
 
-def _close(given: Tensor, wanted: Tensor) -> bool:
+def close(given: Tensor, wanted: Tensor) -> bool:
     """Whether two results differ by rounding alone."""
     rounding = 1e-4 if wanted.dtype == torch.float32 else 0.05
     return given.shape == wanted.shape and bool(((given - wanted).abs() <= rounding * (1 + wanted.abs())).all())

@@ -80,8 +80,8 @@ class PointNet2(nn.Module):
         Without ``category``, one more column, the last, holds the category's number, as in training batches.
         Without ``seeds``, one per cloud, sampling begins anywhere, by torch's default generator.
         """
-        points, category = self._checked(points, category)
-        starts = _starts(points, seeds)
+        points, category = checked(points, category, normals=self.normals, categories=self.categories)
+        starts = first_points(points, seeds)
         xyz = points[..., :3].to(torch.promote_types(points.dtype, torch.float32))
         fine = self.sa1(xyz, points, starts[0])
         coarse = self.sa2(fine.xyz, fine.features, starts[1])
@@ -94,26 +94,28 @@ class PointNet2(nn.Module):
         x = linear(x, self.conv2.weight.flatten(1), self.conv2.bias)
         return log_softmax(x.float() if x.dtype.itemsize < 4 else x, -1).transpose(1, 2)
 
-    def _checked(self, points: Tensor, category: Categories) -> tuple[Tensor, Tensor]:
-        """The clouds and their categories, apart."""
-        columns = self.columns + (category is None)
-        if points.ndim != 3 or points.shape[2] != columns:
-            names = "x, y, z" + (" and the normal" if self.normals else "") + (", category" if category is None else "")
-            got = f"{tuple(points.shape)}: give these columns, or load weights for others"
-            kind = f"PointNet2 of normals={self.normals}"
-            raise InputError(f"{kind} takes clouds (B, points, {columns}) of {names}, but got shape {got}")
-        if points.shape[1] < CENTRES[0]:
-            cure = "draw more from the shape, with replacement if need be"
-            raise InputError(f"PointNet2 takes at least {CENTRES[0]} points, but got {points.shape[1]}: {cure}")
-        if not torch.isfinite(points).all():  # else a centre may have no neighbours, which ends a CUDA process
-            raise InputError("PointNet2 takes finite numbers, but a cloud has NaN or infinity: clean it first")
-        if category is None:
-            points, category = points[..., :-1], points[:, 0, -1]
-        category = torch.as_tensor(category, device=points.device).to(torch.int64)
-        if category.shape != points.shape[:1] or not 0 <= int(category.min()) <= int(category.max()) < self.categories:
-            wanted = f"one integer from 0 to {self.categories - 1} per cloud, here {len(points)}"
-            raise InputError(f"category must be {wanted}, but got {category.tolist()}")
-        return points, category
+
+def checked(points: Tensor, category: Categories, *, normals: bool, categories: int) -> tuple[Tensor, Tensor]:
+    """Clouds that such a network takes, and their categories, apart."""
+    columns = (6 if normals else 3) + (category is None)
+    if points.ndim != 3 or points.shape[2] != columns:
+        names = "x, y, z" + (" and the normal" if normals else "") + (", category" if category is None else "")
+        got = f"{tuple(points.shape)}: give these columns, or load weights for others"
+        raise InputError(
+            f"PointNet2 of normals={normals} takes clouds (B, points, {columns}) of {names}, but got shape {got}"
+        )
+    if points.shape[1] < CENTRES[0]:
+        cure = "draw more from the shape, with replacement if need be"
+        raise InputError(f"PointNet2 takes at least {CENTRES[0]} points, but got {points.shape[1]}: {cure}")
+    if not torch.isfinite(points).all():  # else a centre may have no neighbours, which ends a CUDA process
+        raise InputError("PointNet2 takes finite numbers, but a cloud has NaN or infinity: clean it first")
+    if category is None:
+        points, category = points[..., :-1], points[:, 0, -1]
+    category = torch.as_tensor(category, device=points.device).to(torch.int64)
+    if category.shape != points.shape[:1] or not 0 <= int(category.min()) <= int(category.max()) < categories:
+        wanted = f"one integer from 0 to {categories - 1} per cloud, here {len(points)}"
+        raise InputError(f"category must be {wanted}, but got {category.tolist()}")
+    return points, category
 
 
 class Level(NamedTuple):
@@ -160,11 +162,9 @@ def largest(xyz: Tensor, features: Tensor, centres: Tensor, ball: Ball, layers: 
     points, offset = linear(features, weight[:, :-3], bias), weight[:, -3:]
     sizes, training = ball.sizes.flatten(), layers[0].norm.training
     plain = not (training or torch.is_grad_enabled()) and points.dtype == xyz.dtype == torch.float32
-    if plain and xyz.device.type == "cpu":
-        return _largest_in_cache(points + linear(xyz, offset), linear(centres, offset), ball, others)
     fused = kernel("offset_features", xyz, len(weight)) if plain else None
     whole = [(torch.arange(len(sizes), device=sizes.device), ball.points.shape[2])]
-    portions = whole if training else by_size(sizes, ROWS)  # a batch norm in training wants all at once
+    portions = whole if training else by_size(sizes, rows_at_once(xyz))  # a batch norm in training wants all at once
     found = []
     for some, room in portions:
         if fused is not None:
@@ -174,7 +174,7 @@ def largest(xyz: Tensor, features: Tensor, centres: Tensor, ball: Ball, layers: 
         for layer, weights in zip(layers[1:], others, strict=True):
             x = layer.normalised(linear(x, *weights)).relu_()
         found.append(x.view(len(some), room, -1).amax(1))
-    return _in_order(found, portions).view(*centres.shape[:2], -1)
+    return in_order(found, portions).view(*centres.shape[:2], -1)
 
 
 def _offset_features(  # noqa: PLR0917
@@ -188,28 +188,9 @@ def _offset_features(  # noqa: PLR0917
     return torch.addmm(x, offsets.view(-1, 3).to(x.dtype), weight.t())
 
 
-def _largest_in_cache(points: Tensor, centres: Tensor, ball: Ball, layers: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-    """`largest` without gradients on a CPU, whose new memory is slow: in memory that is used again.
-
-    The first layer's outputs are differences of what points (B, N, C) and centres (B, S, C) give to them. The last
-    bias is added after the maximum, which is the same: rounding keeps the order of sums.
-    """
-    rows, most = flat(ball.points, points.shape[1]).flatten(0, 1), ball.points.shape[2]
-    once = CPU_ROWS * torch.get_num_threads()
-    points, theirs, portions = points.flatten(0, 1), centres.flatten(0, 1), by_size(ball.sizes.flatten(), once)
-    matrices = [(weight.t().contiguous(), bias) for weight, bias in layers]
-    memory = [points.new_empty(max(once, most), width) for width in (points.shape[1], *(len(b) for _, b in layers))]
-    found = []
-    for some, room in portions:
-        x, *outputs = (each[: len(some) * room] for each in memory)
-        torch.index_select(points, 0, rows.index_select(0, some)[:, :room].flatten(), out=x)
-        x.view(len(some), room, -1).sub_(theirs.index_select(0, some).unsqueeze(1))
-        for (weight, bias), output in zip(matrices, outputs, strict=True):
-            x = torch.mm(x.relu_(), weight, out=output)
-            if output is not outputs[-1]:
-                x.add_(bias)
-        found.append(x.view(len(some), room, -1).amax(1).add_(layers[-1][1]).relu_())
-    return _in_order(found, portions).view(*centres.shape[:2], -1)
+def rows_at_once(xyz: Tensor) -> int:
+    """How many neighbours pass through a layer at once."""
+    return ROWS if xyz.is_cuda else CPU_ROWS * torch.get_num_threads()
 
 
 def by_size(sizes: Tensor, once: int) -> list[tuple[Tensor, int]]:
@@ -230,7 +211,7 @@ def by_size(sizes: Tensor, once: int) -> list[tuple[Tensor, int]]:
     return list(zip(torch.split(order, counts), largest, strict=True))
 
 
-def _in_order(found: Sequence[Tensor], portions: Sequence[tuple[Tensor, int]]) -> Tensor:
+def in_order(found: Sequence[Tensor], portions: Sequence[tuple[Tensor, int]]) -> Tensor:
     """What was found for portions of balls, (balls, C), in the order of the balls."""
     return torch.cat(list(found)).index_select(0, torch.cat([some for some, _ in portions]).argsort())
 
@@ -314,7 +295,7 @@ def hashed(*values: int | str) -> int:
     return int.from_bytes(hashlib.blake2b(repr(values).encode(), digest_size=8).digest(), "little") >> 1
 
 
-def _starts(points: Tensor, seeds: Sequence[int] | None) -> list[Tensor]:
+def first_points(points: Tensor, seeds: Sequence[int] | None) -> list[Tensor]:
     """Where each cloud's two samplings begin: for each an index (B,)."""
     sizes = points.shape[1], CENTRES[0]
     if seeds is None:

@@ -28,6 +28,8 @@ class PartSegmenter(nn.Module):
     """
 
     random = True
+    fast = False
+    """Whether the sampler runs a faster copy on a CPU, as of models that were loaded."""
 
     def __init__(self, model: PointNet2, category: str | int | None = None, runs: int = 3) -> None:
         super().__init__()
@@ -42,7 +44,17 @@ class PartSegmenter(nn.Module):
 
     def for_category(self, category: str | int) -> PartSegmenter:
         """The same network for shapes of another category."""
-        return PartSegmenter(self.model, category, self.runs)
+        other = PartSegmenter(self.model, category, self.runs)
+        other.fast = self.fast
+        return other
+
+    def for_sampling(self) -> PartSegmenter:
+        """What the sampler runs: on a CPU a faster copy where that is wanted. CUDA has kernels for the network."""
+        if not self.fast or next(self.parameters()).device.type != "cpu":
+            return self
+        from segcertify.models.fast_copy import for_sampling
+
+        return for_sampling(self)
 
     def forward(self, batch: Tensor, seeds: Sequence[int] | None = None) -> Tensor:
         """Mean log-probabilities (B, 50, N) of clouds (B, N, 3 or 6); parts of other categories lie below all.

@@ -18,7 +18,7 @@ from segcertify import InputError, models
 from segcertify.models import PointNet2, load_pointnet2, load_trained, save_model
 from segcertify.models.families import build, describe
 from segcertify.models.networks.grouping import Ball, ball, farthest, gather, interpolate
-from segcertify.models.networks.pointnet2 import Grouping, Layers, Scale, _starts, by_size, infer, largest, units
+from segcertify.models.networks.pointnet2 import Grouping, Layers, Scale, by_size, first_points, infer, largest, units
 
 KEYS = Path(__file__).parents[3] / "shared" / "specs" / "pointnet2_part_seg_msg.keys"
 COUNT, PARAMETERS = 177, 1_741_822
@@ -132,7 +132,7 @@ def test_forward_equals_a_second_implementation(normals, training):
         torch.manual_seed(1)
         scores = model(points, category, seeds=[3, 4])
         torch.manual_seed(1)
-        expected = reference(expected_state, points, category, _starts(points, [3, 4]), training)
+        expected = reference(expected_state, points, category, first_points(points, [3, 4]), training)
     assert scores.shape == (2, 50, 600)
     assert expected.std() > 0.1
     torch.testing.assert_close(scores, expected)
@@ -170,9 +170,9 @@ def test_seeds(network):
         other = network(points[1:2], torch.tensor([1]), seeds=[7])
     torch.testing.assert_close(scores[1:2], alone, atol=1e-4, rtol=1e-4)
     assert not torch.allclose(alone, other, atol=1e-2)
-    starts = _starts(points, [5, 6, 5])
+    starts = first_points(points, [5, 6, 5])
     assert [start[0] == start[2] for start in starts] == [True, True]
-    many = _starts(torch.empty(2000, 600, 3), range(2000))
+    many = first_points(torch.empty(2000, 600, 3), range(2000))
     assert all(0 <= int(start.min()) < 20 and size - 20 < int(start.max()) < size
                for start, size in zip(many, (600, 512), strict=True))  # fmt: skip
 
