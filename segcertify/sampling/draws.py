@@ -140,10 +140,12 @@ class Draws:
                 drawn.add_agreement(labels, agree)
             yield end, agree
 
-    def make_again(self, phase: Phase, start: int, stop: int) -> None:
-        """Make draws that were counted before, for `watch`."""
-        for _ in self.outputs(phase, start, stop):
-            pass
+    def watched(
+        self, phase: Phase, start: int, stop: int, *, advance: Advance = lambda step: None
+    ) -> Iterator[int]:  # fmt: skip
+        """Make draws for `watch` alone; gives the index after each batch."""
+        for end, _ in self.outputs(phase, start, stop, advance=advance):
+            yield end
 
     def _next_size(self, left: int) -> int:
         """The size of the next batch. Of sizes that were found, the same in about all batches: captured once."""
