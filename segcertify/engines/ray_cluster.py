@@ -6,11 +6,11 @@ loopback alone, to whoever has a token of this process, without a dashboard, and
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import secrets
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,8 +37,12 @@ PLACE_PATIENCE = 300.0
 """How many seconds an actor waits for a place; a run ends when none has one."""
 START_PATIENCE = 600.0
 """How many seconds an actor that has its place may take to load the model."""
+KNOCK_SECONDS = 10.0
+"""How many seconds the head of a cluster may take to answer."""
 STORE_BYTES = 2**30
 """The object store of a cluster of this machine: it holds a few inputs and counts for each worker."""
+_AUTHENTICATION = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+"""What says who may use a cluster. Ray sets the first where it is not set."""
 
 
 class Holder:
@@ -113,11 +117,11 @@ class ActorWorker:
             return ray.get(reference)
         except ray.exceptions.RayTaskError as error:  # the actor's own errors are answers
             raise InputError(
-                f"what was sent to a worker cannot be used there ({_first_line(error.cause or error)}): a model from "
+                f"what was sent to a worker cannot be used there ({_first_words(error.cause or error)}): a model from "
                 "Python needs its class or function in a module that can be imported on every node"
             ) from None
         except ray.exceptions.RayError as lost:
-            raise WorkerLostError(f"was lost by Ray, {type(lost).__name__}: {_first_line(lost)}") from None
+            raise WorkerLostError(f"was lost by Ray, {type(lost).__name__}: {_first_words(lost)}") from None
 
 
 @contextmanager
@@ -152,6 +156,7 @@ def connected(engine: Engine, source: Source, model: Segmenter, *, device: str |
     finally:
         if ours:
             ray.shutdown()
+            _forget_token(ray)
 
 
 def needs(device: str, threads: int) -> dict[str, float]:
@@ -185,6 +190,7 @@ def _connect(ray: Any, engine: Engine, source: Source) -> None:
         workers = engine.workers or max(1, torch.get_num_threads() // source.threads)
         with _private(ray), _signals_kept():
             ray.init(
+                "local",  # a new one, whatever else runs here
                 num_cpus=workers * source.threads, include_dashboard=False, _node_ip_address=LOOPBACK[0],
                 object_store_memory=STORE_BYTES, log_to_driver=False, configure_logging=False,
             )  # fmt: skip
@@ -196,12 +202,20 @@ def _connect(ray: Any, engine: Engine, source: Source) -> None:
             )
         return
     try:
+        _knock(engine.address)
         with _signals_kept():
             ray.init(engine.address, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"no Ray cluster answers at {engine.address!r} ({_first_line(error)}): start one by `ray start --head`"
+            f"no Ray cluster answers at {engine.address!r} ({_first_words(error)}): start one by `ray start --head`"
         ) from None
+
+
+def _knock(address: str) -> None:
+    """Raise an `OSError` if nothing listens at HOST:PORT: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
 
 
 @contextmanager
@@ -211,41 +225,46 @@ def _private(ray: Any) -> Iterator[None]:
     Else it writes a token to a file that others on this machine may be able to read.
     """
     constants, name = ray._private.ray_constants, "ENABLE_RAY_CLUSTER"
-    wanted = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-    if not any(each.startswith("RAY_AUTH_") for each in os.environ):
-        wanted["RAY_AUTH_TOKEN"] = _token()
+    chosen = {name: os.environ.get(name) for name in _AUTHENTICATION}
+    if not any(chosen.values()):
+        chosen["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     before = getattr(constants, name, None)
     logger = logging.getLogger("ray._private.authentication")
     level = logger.level
     logger.setLevel(logging.ERROR)  # that tokens are used is no news
     setattr(constants, name, False)
     try:
-        with _environment(wanted):
+        with _environment({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", **chosen}):
             yield
     finally:
         setattr(constants, name, before)
         logger.setLevel(level)
 
 
-@functools.cache
-def _token() -> str:
-    """The token of all clusters that this process starts: Ray reads it once."""
-    return secrets.token_hex(32)
+def _forget_token(ray: Any) -> None:
+    """Let Ray look again who may use a cluster: it would give the token of one that has ended to the next."""
+    with suppress(AttributeError):  # of Ray's versions without tokens
+        ray._raylet.Config.initialize("")
+        ray._raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Within, and in processes that start there, the environment has these values."""
+def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Within, and in processes that start there, the environment has these values; None stands for none."""
     before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
+    _set(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 @contextmanager
@@ -266,7 +285,7 @@ def _sent(ray: Any, model: Segmenter) -> Any:
         return ray.put(model)
     except Exception as error:
         raise InputError(
-            f"the model cannot be sent to other processes ({_first_line(error)}): load it by a spec"
+            f"the model cannot be sent to other processes ({_first_words(error)}): load it by a spec"
         ) from None
 
 
@@ -295,5 +314,5 @@ def _growing(pool: Pool, places: Callable[[], int], *, wanted: bool) -> Iterator
             thread.join(30)
 
 
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:200]
+def _first_words(error: object) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
