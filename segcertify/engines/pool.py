@@ -73,6 +73,13 @@ class Pool:
         return len(self._threads)
 
     @property
+    def share(self) -> int:
+        """How many workers there are for each input that somebody works on: many inputs need not be cut."""
+        with self._changed:
+            inputs = {job.about for job in self._jobs} | set(self._at_work)
+        return -(-self.slots // max(1, len(inputs)))
+
+    @property
     def identity(self) -> dict[str, Any]:
         """The model as it runs in the workers; waits for the first of them."""
         return self._identity.result()

@@ -161,7 +161,7 @@ class SharedDraws(Draws):
         metrics = None if recorder is None else self._workers.put(recorder.metrics)
         try:
             while start < stop or waiting:
-                while start < stop and len(waiting) <= self._workers.slots:
+                while start < stop and len(waiting) <= self._workers.share:
                     limit = min(end for end in (*ends, stop) if end > start)
                     end = min(start + self._range(stop - start), limit)
                     wanted = task(self._subject, phase, start, end, self.batch_size)
@@ -180,7 +180,7 @@ class SharedDraws(Draws):
                 future.cancel()
 
     def _range(self, left: int) -> int:
-        """How many draws a worker makes next: whole batches, of about `RANGE_SECONDS`, and some for each worker."""
+        """How many draws a worker makes next: whole batches, of about `RANGE_SECONDS`, some for each that helps."""
         batches = int(RANGE_SECONDS / max(self._pace.get(self.x.shape, RANGE_SECONDS) * self.batch_size, 1e-9))
-        share = -(-left // (self._workers.slots * self.batch_size))
+        share = -(-left // (self._workers.share * self.batch_size))
         return max(1, min(batches, share)) * self.batch_size

@@ -44,6 +44,10 @@ class Workers(Protocol):
         """How many tasks they do at once."""
 
     @property
+    def share(self) -> int:
+        """How many tasks about one input they can do at once, if all inputs are to get as many."""
+
+    @property
     def device(self) -> str:
         """The kind of device that they draw on, such as "cpu"."""
 

@@ -177,6 +177,19 @@ def test_tasks_about_an_input_stay_with_a_worker_and_others_help_at_the_end():
     assert {index for index, _ in did} == {0, 1}
 
 
+def test_many_inputs_are_not_cut_and_the_last_ones_are():
+    go = threading.Event()
+    with Pool(lambda index: Fake([]), 4, device="cpu") as pool:
+        assert pool.share == 4
+        pool.submit(lambda worker: go.wait(), about="a")
+        assert pool.share == 4
+        futures = [pool.submit(lambda worker: go.wait(), about=name) for name in "abcdefgh"]
+        assert pool.share == 1
+        go.set()
+        for future in futures:
+            future.result(20)
+
+
 def _names(did, index):
     return [name for worker, name in did if worker == index]
 

@@ -12,7 +12,7 @@ class Here:
     device = "cpu"
 
     def __init__(self, model, slots=3):
-        self.host, self.slots = Host(model, "cpu"), slots
+        self.host, self.slots, self.share = Host(model, "cpu"), slots, slots
         self.tasks, self.waiting, self.most = [], 0, 0
 
     def put(self, array):
