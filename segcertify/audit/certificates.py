@@ -29,6 +29,7 @@ from segcertify.sampling.draws import Draws, Input, input_digest
 from segcertify.sampling.identity import without_execution
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter
+from segcertify.sampling.shared import Smoothing, alone
 from segcertify.sampling.smooth import Smooth
 from segcertify.sampling.streams import DrawStream
 from segcertify.stats.binomial import lower_bounds, p_values
@@ -169,6 +170,7 @@ class Effort(TypedDict, total=False):
     batch_size: int | None
     device: str | torch.device | None
     progress: bool | None
+    smoothing: Smoothing
 
 
 class Options(Effort, total=False):
@@ -182,6 +184,7 @@ def audit_certificate(
     restarts: int = 1, weakest: int = 3, directions: int = 2, level: float = 1e-6, seed: int | None = None,
     batch_size: int | None = None, device: str | torch.device | None = None,
     preprocessing: Preprocessing | None = None, progress: bool | Advance | None = None,
+    smoothing: Smoothing = alone,
 ) -> Finding:  # fmt: skip
     """Try to refute a certificate of x: count the smoothed model's labels at the strongest perturbations found.
 
@@ -206,6 +209,9 @@ def audit_certificate(
         pass, or fail, by design.
     preprocessing : mapping, optional
         Of x, where it is known. Another model, input or pre-processing than the certificate's is refused.
+    smoothing : function, optional
+        Makes the smoothed model: that of an engine has workers make the draws (`segcertify.engines.Engine.smoothing`).
+        Attacks are this process's.
     """
     if certificate.guarantee not in ("fwer", "k-fwer"):
         raise InputError(
@@ -221,7 +227,7 @@ def audit_certificate(
         return Finding(certificate, (), n, level, seed)
     inputs = 1 + (certificate.radius > 0) * (directions + (2 + weakest if steps else 0))
     most = _most_violating(n, level, inputs, certificate.certified)
-    smooth = Smooth(model, certificate.noise, seed=seed, batch_size=batch_size, device=device)
+    smooth = smoothing(model, certificate.noise, seed=seed, batch_size=batch_size, device=device)
     with progress_bar(inputs * n, "auditing", show=progress) as advance:
 
         def test(name: str, moved: torch.Tensor) -> Perturbed:

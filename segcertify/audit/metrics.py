@@ -26,7 +26,7 @@ from segcertify.sampling.draws import Input
 from segcertify.sampling.metrics import metric_values
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, base_labels
-from segcertify.sampling.smooth import Smooth
+from segcertify.sampling.shared import Smoothing, alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +109,7 @@ def audit_metric(
     n: int = 1000, draws: int = 8, steps: int = 20, restarts: int = 1, directions: int = 2, level: float = 1e-6,
     seed: int | None = None, batch_size: int | None = None, device: str | torch.device | None = None,
     preprocessing: Preprocessing | None = None, progress: bool | Advance | None = None,
+    smoothing: Smoothing = alone,
 ) -> MetricFinding:  # fmt: skip
     """Try to refute a metric certificate of x: count fresh noisy runs that keep its bound, where an attack leads.
 
@@ -127,7 +128,7 @@ def audit_metric(
     _require_metric(certificate, metric)
     if certificate.bound is None:
         return MetricFinding(certificate, (), n, level, seed)
-    smooth = Smooth(model, certificate.noise, seed=seed, batch_size=batch_size, device=device)
+    smooth = smoothing(model, certificate.noise, seed=seed, batch_size=batch_size, device=device)
     given = smooth.draws(x)
     _require_about(certificate, smooth, given, preprocessing)
     labels = base_labels(model, given.x) if target is None else np.asarray(target)

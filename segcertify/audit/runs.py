@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack, cast
 
@@ -26,6 +27,7 @@ from segcertify.sampling.draws import input_digest, working_device
 from segcertify.sampling.identity import same_identity
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
+from segcertify.sampling.shared import alone
 from segcertify.sets.exclusion import certify_sets
 from segcertify.stats.correction import K_FWER
 from segcertify.votes import Votes
@@ -114,8 +116,9 @@ class _About:
                 counted, tau=self.setting.tau, alpha=self.configuration["alpha"], correction=correction, k=k
             )
             return audit_certificate(
-                model, scene.x, certificate, preprocessing=scene.preprocessing, seed=self.seed, **self.options
-            )
+                model, scene.x, certificate, preprocessing=scene.preprocessing, seed=self.seed,
+                **self._options(scene),
+            )  # fmt: skip
 
         return audited
 
@@ -123,11 +126,11 @@ class _About:
         """Audits the sets, without attacks of its own."""
         if not self.configuration["sets"]:
             raise InputError(f"{self.run} has no sets: evaluate again with --sets and --votes, or audit its labels")
-        names = ("n", "directions", "level", "batch_size", "device", "progress")
-        options = cast(SetOptions, {name: value for name, value in self.options.items() if name in names})
+        names = ("n", "directions", "level", "batch_size", "device", "progress", "smoothing")
 
         def audited(model: Segmenter, scene: Scene, votes: Votes) -> SetFinding:
             found = certify_sets(votes.at(self.setting.n), tau=self.setting.tau, alpha=self.configuration["alpha"])
+            options = cast(SetOptions, {key: each for key, each in self._options(scene).items() if key in names})
             return audit_sets(model, scene.x, found, preprocessing=scene.preprocessing, seed=self.seed, **options)
 
         return audited
@@ -145,7 +148,6 @@ class _About:
         records = RunFolder(self.run).records()
         values = {each.id: each.values for each in records if (each.metric, each.sigma) == (text, sigma)}
         truth = {each.id: each.confusion for each in records if each.kind == "base"}
-        options = cast(Effort, {key: value for key, value in self.options.items() if key != "weakest"})
 
         def audited(model: Segmenter, scene: Scene, votes: Votes) -> MetricFinding:
             if scene.id not in values:
@@ -157,7 +159,7 @@ class _About:
                 raise InputError(
                     f"the ground truth of scene {scene.id!r} is not what {self.run} measured: give its data"
                 )
-            x = torch.from_numpy(scene.x).to(working_device(options.get("device"), model))
+            x = torch.from_numpy(scene.x).to(working_device(self.options.get("device"), model))
             made = name.made(target=scene.labels, shown=base_labels(model, x))
             stated = measured["radii"] or [float(votes.noise.radius(self.setting.tau))]
             if radius not in (None, *stated):
@@ -167,12 +169,17 @@ class _About:
                 measured["share"], self.configuration["alpha"], votes.noise, two_sided=made.two_sided,
                 metric_digest=made.digest, **votes.provenance,
             )  # fmt: skip
+            options = cast(Effort, {key: each for key, each in self._options(scene).items() if key != "weakest"})
             return audit_metric(
                 model, scene.x, certificate, made, target=scene.labels, preprocessing=scene.preprocessing,
                 seed=self.seed, **options,
             )  # fmt: skip
 
         return audited
+
+    def _options(self, scene: Scene) -> Options:
+        """The options for a scene, whose category workers bind themselves."""
+        return {**self.options, "smoothing": partial(self.options.get("smoothing", alone), category=scene.category)}
 
     def _looks(self) -> tuple[int, ...]:
         """The times of the looks of the setting; none if the run has none."""

@@ -18,7 +18,7 @@ from segcertify.preprocessing import Preprocessing
 from segcertify.sampling.draws import Input
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter
-from segcertify.sampling.smooth import Smooth
+from segcertify.sampling.shared import Smoothing, alone
 from segcertify.sets.certificate import SetCertificate
 from segcertify.stats.pilotless import pilotless_p_values
 
@@ -98,12 +98,14 @@ class SetOptions(TypedDict, total=False):
     batch_size: int | None
     device: str | torch.device | None
     progress: bool | None
+    smoothing: Smoothing
 
 
 def audit_sets(
     model: Segmenter, x: Input, certificate: SetCertificate, *, n: int = 1000, directions: int = 3, level: float = 1e-6,
     seed: int | None = None, batch_size: int | None = None, device: str | torch.device | None = None,
     preprocessing: Preprocessing | None = None, also: Sequence[Perturbed] = (), progress: bool | None = None,
+    smoothing: Smoothing = alone,
 ) -> SetFinding:  # fmt: skip
     """Look for a majority label outside its set, by n fresh draws at x and at ``directions`` inputs on the ball's rim.
 
@@ -122,7 +124,7 @@ def audit_sets(
     enough = _violating(n, level, inputs * certificate.N)
     if not enough.any():
         raise InputError(f"n={n} draws can refute nothing at level={exact(level)} over {certificate.N:,} components")
-    smooth = Smooth(model, certificate.noise, seed=seed, batch_size=batch_size, device=device)
+    smooth = smoothing(model, certificate.noise, seed=seed, batch_size=batch_size, device=device)
     given = smooth.draws(x)
     _require_about(labels, smooth, given, preprocessing)
     moved = _perturbed(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segcertify.certificate import Certificate
+from segcertify.cli import engines
 from segcertify.cli import options as opt
 from segcertify.cli.metric_audits import audited_metric, is_metric, metric_perturbed
 from segcertify.cli.printing import Printer
@@ -67,6 +68,10 @@ def audit(
     copies: opt.Copies = 8,
     batch_size: opt.BatchSize = None,
     device: opt.Device = None,
+    engine: engines.Kind = "local",
+    workers: engines.Workers = None,
+    address: engines.Address = None,
+    patience: engines.Patience = 600.0,
     precision: opt.Precision = "fp32",
     trust_code: opt.TrustCode = False,
     json: opt.Json = False,
@@ -80,27 +85,30 @@ def audit(
     """
     from segcertify.audit import audit_run
     from segcertify.cli.inputs import read
+    from segcertify.records import RunFolder
     from segcertify.sampling.seeds import seed_of_run
 
-    printer = Printer(json, quiet)
+    printer, chosen = Printer(json, quiet), engines.chosen_engine(engine, workers, address, patience)
     if claim is not None and not sampler and is_sets(claim):
         audit_of_sets(
-            printer, claim, model, input, short_side=short_side, full_size=full_size, device=device, seed=seed,
-            precision=precision, trust_code=trust_code, batch_size=batch_size, n=n, level=level, copies=copies,
-            steps=steps, restarts=restarts,
+            printer, claim, model, input, short_side=short_side, full_size=full_size, device=device,
+            engine=chosen, seed=seed, precision=precision, trust_code=trust_code, batch_size=batch_size, n=n,
+            level=level, copies=copies, steps=steps, restarts=restarts,
         )  # fmt: skip
         return
     run = claim if claim is not None and is_folder(claim) else None
     certificate = _loaded(claim) if claim is not None and run is None else None
-    device, seed = opt.chosen_device(device), seed_of_run(seed).value
-    ready = partial(opt.ready_model, device=device, trust_code=trust_code)
+    seed = seed_of_run(seed).value
+    ready = partial(engines.ready, chosen, device=device, trust_code=trust_code)
     if sampler:
+        if not chosen.in_process:
+            raise InputError("--sampler audits the draws of this process: leave --engine and --workers out")
         noises = None if certificate is None else [certificate.noise]
-        segmenter = None if model is None else ready(model, precision=precision)
+        segmenter = None if model is None else ready(model, precision=precision).model
         if segmenter is not None and input is None:
             raise InputError("to compare a model's labels, give an input for it: --input FILE")
         x = None if input is None else read(input, segmenter, short_side=short_side, full_size=full_size).x
-        _audit_sampler(noises, segmenter, x, printer=printer, level=level, seed=seed, device=device)
+        _audit_sampler(noises, segmenter, x, printer=printer, level=level, seed=seed, device=opt.chosen_device(device))
         return
     options: Effort = {
         "n": n, "draws": copies, "steps": steps, "restarts": restarts, "level": level, "batch_size": batch_size,
@@ -109,26 +117,24 @@ def audit(
     found: Audit | Finding | MetricFinding
     values: dict[str, Any] = {}
     if certificate is not None and model is not None and input is not None:
-        segmenter = ready(model, precision=precision)
-        about = read(input, segmenter, label=label, ignore=ignore, short_side=short_side, full_size=full_size)
-        found, table = _audited(segmenter, about, certificate, seed=seed, options=options)
+        made = ready(model, precision=precision)
+        about = read(input, made.model, label=label, ignore=ignore, short_side=short_side, full_size=full_size)
+        options["device"] = made.device
+        with made.smoothing as options["smoothing"]:
+            found, table = _audited(made.model, about, certificate, seed=seed, options=options)
         printer.claim(certificate)
         printer.table(table)
         values = {"claim": certificate.claim, "tests": found.tests, "perturbed": table}
     elif run is not None and model is not None and data is not None:
-        segmenter, scenes = ready(model), opt.chosen_scenes(data, every=every, limit=limit)
-        found = audit_run(
-            segmenter,  # in the precision of the run
-            opt.resized_scenes(scenes, segmenter, short_side=short_side, full_size=full_size),
-            run,
-            setting=None if setting is None else opt.claim_of(setting),
-            correction=correction,
-            sets=sets,
-            metric=metric,
-            radius=target_radius,
-            seed=seed,
-            **options,
-        )
+        made = ready(model, precision=RunFolder(run).configuration()["precision"])
+        scenes = opt.chosen_scenes(data, every=every, limit=limit)
+        scenes = opt.resized_scenes(scenes, made.network, short_side=short_side, full_size=full_size)
+        options["device"] = made.device
+        with made.smoothing as options["smoothing"]:
+            found = audit_run(
+                made.network, scenes, run, setting=None if setting is None else opt.claim_of(setting),
+                correction=correction, sets=sets, metric=metric, radius=target_radius, seed=seed, **options,
+            )  # fmt: skip
         values = {"inputs": len(found.findings), "p_value": found.p_value}
     else:
         raise InputError(

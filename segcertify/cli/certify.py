@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segcertify.cli import engines
 from segcertify.cli import options as opt
 from segcertify.cli.printing import Printer, certificate_values, noted, resumable
 from segcertify.errors import InputError
@@ -54,6 +55,10 @@ def certify(
     ignore: opt.Ignore = 255,
     batch_size: opt.BatchSize = None,
     device: opt.Device = None,
+    engine: engines.Kind = "local",
+    workers: engines.Workers = None,
+    address: engines.Address = None,
+    patience: engines.Patience = 600.0,
     precision: opt.Precision = "fp32",
     compile: opt.Compile = False,
     trust_code: opt.TrustCode = False,
@@ -77,7 +82,6 @@ def certify(
     from segcertify.cli.radius_maps import mapped_beside, print_map
     from segcertify.cli.set_certificates import sets_beside, sets_facts, sets_values
     from segcertify.models import sigma_note, size_note
-    from segcertify.sampling.smooth import Smooth, certify
     from segcertify.stats.correction import procedure
     from segcertify.storage import limits, reading
     from segcertify.storage.lock import locked
@@ -85,8 +89,11 @@ def certify(
     printer, pictures = Printer(json, quiet), list[Path]()
     _require_options(noise, sigma, metric=bool(metric), of_metric=(target_radius, share), cap=cap, n0=n0)
     reading.readable(input, most=limits.IMAGE_BYTES)
-    device = opt.chosen_device(device)
-    segmenter = opt.ready_model(model, device, precision=precision, compile=compile, trust_code=trust_code)
+    ready = engines.ready(
+        engines.chosen_engine(engine, workers, address, patience), model, device, precision=precision, compile=compile,
+        trust_code=trust_code,
+    )  # fmt: skip
+    segmenter, device = ready.model, ready.device
     found = read(input, segmenter, label=label, ignore=ignore, short_side=short_side, full_size=full_size)
     x = torch.from_numpy(found.x)
     drawn = found.domain.noise(parse(opt.noise_on(noise, found.domain.axis))(sigma), x.shape)
@@ -94,22 +101,22 @@ def certify(
         printer.note(note)
     out = opt.folder(out or Path("certified") / file_name(input_id(input)))
     if metric:
-        print_metrics(
-            printer, Smooth(segmenter, drawn, seed=seed, batch_size=batch_size, device=device), found, metric, out=out,
-            input_id=input_id(input), radius=target_radius, tau=tau, share=share, n=n, alpha=alpha, norm=norm,
-        )  # fmt: skip
+        with ready.smoothed(drawn, seed=seed, batch_size=batch_size) as smooth:
+            print_metrics(
+                printer, smooth, found, metric, out=out, input_id=input_id(input), radius=target_radius, tau=tau,
+                share=share, n=n, alpha=alpha, norm=norm,
+            )  # fmt: skip
         return
     votes, resume = out / VOTES, out / "resume.safetensors"
     claim = Claimed(tau, alpha, procedure(correction, k=k, b=b), norm or drawn.norm)
     with locked(out), resumable(lambda: draws_kept(resume)):
-        file = claim.file(out)
-        already = list(out.glob("*.safetensors"))  # none of them is overwritten
-        certificate = certify(
-            segmenter, x, noise=drawn, tau=tau, n=n, n0=n0, alpha=alpha, seed=seed, correction=correction, k=k, b=b,
-            norm=norm, looks=looks, until=until, batch_size=batch_size, device=device, input_id=input_id(input),
-            checkpoint=resume, save_votes=votes, counts=sets, preprocessing=found.preprocessing,
-            progress=printer.progress,
-        )  # fmt: skip
+        file, already = claim.file(out), list(out.glob("*.safetensors"))  # none of them is overwritten
+        with ready.smoothed(drawn, seed=seed, batch_size=batch_size) as smooth:
+            certificate = smooth.certify(
+                x, tau=tau, n=n, n0=n0, alpha=alpha, correction=correction, k=k, b=b, norm=norm, looks=looks,
+                until=until, input_id=input_id(input), checkpoint=resume, save_votes=votes, counts=sets,
+                preprocessing=found.preprocessing, progress=printer.progress,
+            )  # fmt: skip
         certificate = stored_once(replace(certificate, command=opt.command_line()), file)
         with noted(printer, "no pictures"):
             pictures = draw(segmenter, found, certificate, device=device, stem=claim.pictures(file))

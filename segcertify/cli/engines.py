@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -10,6 +12,10 @@ from segcertify.cli import options as opt
 
 if TYPE_CHECKING:
     from segcertify.engines import Engine
+    from segcertify.noise import Noise
+    from segcertify.sampling.segmenter import Segmenter
+    from segcertify.sampling.shared import Smoothing
+    from segcertify.sampling.smooth import Smooth
 
 Kind = Annotated[
     str,
@@ -57,3 +63,35 @@ def devices(engine: Engine, device: str | None) -> tuple[str, str | None]:
         return "cpu", device
     chosen = opt.chosen_device(device)
     return chosen if engine.in_process else "cpu", chosen
+
+
+class Ready(NamedTuple):
+    """A model in this process, and where its draws are made."""
+
+    network: Segmenter
+    model: Segmenter
+    """The network in the precision of its draws."""
+    device: str
+    """The device of both, in this process."""
+    smoothing: AbstractContextManager[Smoothing]
+    """Within, the engine's workers are there (`segcertify.engines.Engine.smoothing`)."""
+
+    @contextmanager
+    def smoothed(self, noise: Noise, *, seed: int | None, batch_size: int | None) -> Iterator[Smooth]:
+        """The smoothed model. Within, the engine's workers are there."""
+        with self.smoothing as made:
+            yield made(self.model, noise, seed=seed, batch_size=batch_size, device=self.device)
+
+
+def ready(
+    engine: Engine, spec: str, device: str | None, *, precision: str = "fp32", compile: bool = False,
+    trust_code: bool = False,
+) -> Ready:  # fmt: skip
+    """The model of a spec, for draws on an engine."""
+    from segcertify.models import with_precision
+
+    here, theirs = devices(engine, device)
+    network = opt.ready_model(spec, here, compile=compile, trust_code=trust_code)
+    chosen = engine.of(spec, trust_code=trust_code, compile=compile)
+    smoothing = chosen.smoothing(network, precision=precision, device=theirs)
+    return Ready(network, with_precision(network, precision), here, smoothing)

@@ -18,10 +18,11 @@ from segcertify.errors import InputError, require_integer, require_positive, unk
 from segcertify.sampling.draws import require_device
 from segcertify.sampling.identity import weights_digest
 from segcertify.sampling.segmenter import Segmenter
-from segcertify.sampling.shared import SharedSmooth, Smoothing
-from segcertify.sampling.smooth import Smooth
+from segcertify.sampling.shared import SharedSmooth, Smoothing, alone
 
 KINDS = ("local", "ray")
+LONGEST = 10**6
+"""The most seconds of patience: some eleven days, more than which no system waits at once."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class Engine:
             require_integer("workers", self.workers)
         if self.address is not None and self.kind != "ray":
             raise InputError(f"address={self.address!r} is of a Ray cluster, but the engine is {self.kind}: use ray")
-        require_positive("patience", self.patience)
+        if require_positive("patience", self.patience) > LONGEST:
+            raise InputError(f"patience must be at most {LONGEST:,} seconds, but got {self.patience:g}")
 
     @property
     def in_process(self) -> bool:
@@ -91,19 +93,20 @@ class Engine:
 
     @contextmanager
     def smoothing(
-        self, model: Segmenter, *, precision: str = "fp32", device: str | torch.device | None = None, category: str = ""
+        self, model: Segmenter, *, precision: str = "fp32", device: str | torch.device | None = None
     ) -> Iterator[Smoothing]:
         """Gives what makes smoothed models of this model and a noise, whose draws the engine makes.
 
-        ``precision`` is the one in which the model is given.
+        It is called with ``with_precision(model, precision)``. What takes ``smoothing`` works on any engine, such as
+        `segcertify.audit.audit_certificate`.
         """
         if self.in_process:
-            yield partial(Smooth, device=device)
+            yield alone
         else:
             with self.started(model, precision=precision, device=device) as workers:
-                yield partial(SharedSmooth, workers, category=category)
+                yield partial(SharedSmooth, workers)
 
-    def of(self, spec: str, *, trust_code: bool, compile: bool) -> Engine:
+    def of(self, spec: str, *, trust_code: bool = False, compile: bool = False) -> Engine:
         """The same engine for the model of a spec."""
         return replace(self, spec=spec, trust_code=trust_code, compile=compile)
 

@@ -6,15 +6,14 @@ A task's answer depends on nothing but the task, and is used once: work that is 
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from segcertify.arrays import Array
 from segcertify.engines.worker import Worker, WorkerLostError, lost_too_often
 from segcertify.errors import InputError, ModelError
 from segcertify.numerals import counted
@@ -25,7 +24,8 @@ TRIES = 3
 PATIENCE = 600.0
 """How many seconds a task may take: one is cut to take a few, or is a single batch."""
 START_AGAIN = 1.0
-"""Seconds before a worker is replaced that was lost at its start."""
+"""Seconds before a worker is replaced that was lost at its start: more from time to time, up to `LONGEST_WAIT`."""
+LONGEST_WAIT = 60.0
 
 
 @dataclass(eq=False)
@@ -46,7 +46,7 @@ class Pool:
     """
 
     def __init__(
-        self, hire: Callable[[int], Worker], slots: int, *, device: str, put: Callable[[Array], Any] = lambda x: x,
+        self, hire: Callable[[int], Worker], slots: int, *, device: str, put: Callable[[Any], Any] = lambda x: x,
         patience: float = PATIENCE,
     ) -> None:  # fmt: skip
         self.device, self.put, self.patience = device, put, patience
@@ -54,6 +54,7 @@ class Pool:
         self._jobs: list[_Job] = []
         self._at_work: Counter[str] = Counter()
         self._workers: dict[int, Worker] = {}
+        self._ready: set[int] = set()
         self._identity: Future[dict[str, Any]] = Future()
         self._order = self.replaced = self._failed_starts = 0
         self._ended: Exception | None = None
@@ -72,6 +73,13 @@ class Pool:
         return len(self._threads)
 
     @property
+    def share(self) -> int:
+        """How many workers there are for each input that somebody works on: many inputs need not be cut."""
+        with self._changed:
+            inputs = {job.about for job in self._jobs} | set(self._at_work)
+        return -(-self.slots // max(1, len(inputs)))
+
+    @property
     def identity(self) -> dict[str, Any]:
         """The model as it runs in the workers; waits for the first of them."""
         return self._identity.result()
@@ -80,7 +88,7 @@ class Pool:
     def news(self) -> str:
         """The workers in words, for a display."""
         lost = f", {self.replaced} replaced" if self.replaced else ""
-        return f"{counted(len(self._workers), 'worker')}{lost}"
+        return f"{counted(len(self._ready), 'worker')}{lost}"
 
     def grow(self, slots: int) -> None:
         """Let there be so many workers, if there are fewer."""
@@ -119,7 +127,15 @@ class Pool:
         _fail(self._identity, error)
 
     def _serve(self, index: int) -> None:
-        """The life of one slot: a worker, its tasks, and the next worker when it is lost."""
+        """The life of one slot. Whatever goes wrong in it, nobody waits for an answer that cannot come."""
+        try:
+            self._work(index)
+        except BaseException as error:
+            self._end(ModelError.of(error))
+            raise
+
+    def _work(self, index: int) -> None:
+        """A worker, its tasks, and the next worker when it is lost."""
         worker, last = None, ""
         while self._ended is None:
             if worker is None and (worker := self._started(index)) is None:
@@ -141,35 +157,47 @@ class Pool:
                 with self._changed:
                     self._at_work[job.about] -= 1
                     self._at_work += Counter()  # without those that nobody works on
+            del job  # its arrays, until the next comes
         if worker is not None:
             self._drop(index, worker)
 
     def _started(self, index: int) -> Worker | None:
         """A new worker with its model; None if it was lost at once."""
-        worker = self._hire(index)
-        self._workers[index] = worker
+        worker = None
         try:
+            worker = self._workers[index] = self._hire(index)
             described = worker.start()
         except Exception as error:
-            self._drop(index, worker)
-            self._failed_starts += 1
-            if not isinstance(error, WorkerLostError):
-                self._end(error)
-            elif self._failed_starts >= TRIES and not self._identity.done():
-                self._end(_no_worker(str(error)))
-            elif self._ended is None:
-                time.sleep(START_AGAIN)
+            if worker is not None:
+                self._drop(index, worker)
+            self._not_started(error)
             return None
         with self._changed:
-            if not self._identity.done():
+            self._ready.add(index)
+            self._failed_starts = 0
+            with suppress(InvalidStateError):  # an earlier worker's, or the end
                 self._identity.set_result(described)
         if self._ended is not None:  # meanwhile
             self._drop(index, worker)
             return None
         return worker
 
+    def _not_started(self, error: Exception) -> None:
+        """End the run if a start is refused, or if `TRIES` in a row fail and no worker is left; else wait a little."""
+        with self._changed:
+            self._failed_starts += 1
+            failed, alone = self._failed_starts, not self._ready
+        if not isinstance(error, WorkerLostError):
+            self._end(error)
+        elif failed >= TRIES and alone:
+            self._end(InputError(f"no worker can start: the last one {error}"))
+        else:
+            with self._changed:
+                self._changed.wait_for(lambda: self._ended is not None, min(START_AGAIN * failed, LONGEST_WAIT))
+
     def _drop(self, index: int, worker: Worker) -> None:
         self._workers.pop(index, None)
+        self._ready.discard(index)
         worker.stop()
 
     def _next(self, last: str) -> _Job | None:
@@ -201,12 +229,5 @@ class Pool:
 
 def _fail(future: Future[Any], error: Exception) -> None:
     """Give a future its error, unless it is done or cancelled."""
-    if not future.cancelled() and not future.done():
+    with suppress(InvalidStateError):
         future.set_exception(error)
-
-
-def _no_worker(reason: str) -> InputError:
-    return InputError(
-        f"no worker can start: the last one {reason}, and what it printed is above. A Python script that uses workers "
-        'must do its work under `if __name__ == "__main__":`, since each worker imports it'
-    )

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import Any
 
 import torch
 
-from segcertify.arrays import Array
-from segcertify.engines.source import Source
+from segcertify.engines.source import Source, pickled
 from segcertify.engines.worker import WorkerLostError, portable
 from segcertify.errors import InputError
-from segcertify.sampling.tasks import Task
+from segcertify.sampling.tasks import Host, Task
 
 _STARTING = threading.Lock()
 START_PATIENCE = 600.0
@@ -33,7 +33,7 @@ class ProcessWorker:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs, source, device, sent), daemon=True)
-        self._theirs, self._sent = theirs, sent
+        self._theirs, self._sent, self._stopped = theirs, sent, False
 
     def start(self) -> dict[str, Any]:
         """Start the process; returns the identity of its model."""
@@ -44,28 +44,32 @@ class ProcessWorker:
             raise WorkerLostError(f"could not start: {error}") from None
         finally:
             self._theirs.close()  # so that the pipe ends with the process
-        found: dict[str, Any] = self._answer(START_PATIENCE)
+        if self._stopped:  # meanwhile
+            self.stop()
+        try:
+            found: dict[str, Any] = self._answer(START_PATIENCE)
+        except WorkerLostError as error:
+            raise WorkerLostError(
+                f"{error}, and what it printed is above. A Python script that uses workers must do its work under "
+                '`if __name__ == "__main__":`, since each worker imports it'
+            ) from None
         return found
 
     def ask(self, task: Task, arrays: Sequence[Any], patience: float) -> Any:
         """Send a task and wait."""
+        message = pickled((task, arrays), "what a task needs, such as a metric,")
         try:
-            self._pipe.send((task, arrays))
+            self._pipe.send_bytes(message)
         except OSError:
             raise self._lost() from None
         return self._answer(patience)
 
     def stop(self) -> None:
-        """Kill it."""
-        with suppress(ValueError, OSError):
-            if self.process.pid is not None:
-                self.process.kill()
-                self.process.join(10)
-        self._pipe.close()
-
-    def put(self, array: Array) -> Array:
-        """An array travels with every task."""
-        return array
+        """Kill it. Any thread may: the pipe is left to the one that waits at it, and closed with this object."""
+        self._stopped = True
+        if self.process.pid is not None:
+            self.process.kill()
+            self.process.join(10)
 
     def _answer(self, patience: float) -> Any:
         try:
@@ -79,6 +83,8 @@ class ProcessWorker:
         return found
 
     def _lost(self) -> WorkerLostError:
+        if self._stopped:
+            return WorkerLostError("was stopped")
         self.process.join(10)
         code = self.process.exitcode
         how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
@@ -100,8 +106,9 @@ def _program_hidden() -> Iterator[None]:
 
 
 def serve(pipe: Connection, source: Source, device: str, sent: bytes) -> None:
-    """The work of the process: it loads the model, then answers tasks until the driver is gone."""
+    """The work of the process: it loads the model, then answers tasks. It ends with its driver, whatever it does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal: the driver decides
+    threading.Thread(target=_end_with_the_driver, name="driver", daemon=True).start()
     with suppress(EOFError, OSError):
         try:
             torch.set_num_interop_threads(1)
@@ -111,13 +118,24 @@ def serve(pipe: Connection, source: Source, device: str, sent: bytes) -> None:
             return
         pipe.send((None, described))
         while True:
-            task, arrays = pipe.recv()
-            failed, answer = None, None
-            try:
-                answer = task(host, *arrays)
-            except Exception as error:
-                failed = portable(error)
-            pipe.send((failed, answer))
+            pipe.send(_answered(host, pipe.recv_bytes()))
+
+
+def _answered(host: Host, message: bytes) -> tuple[Exception | None, Any]:
+    """The answer to a task of the driver, or the error."""
+    try:
+        task, arrays = pickle.loads(message)
+        return None, task(host, *arrays)
+    except Exception as error:
+        return portable(error), None
+
+
+def _end_with_the_driver() -> None:
+    """End this process at once when its driver is gone, in the middle of a task too."""
+    driver = multiprocessing.parent_process()
+    if driver is not None:
+        wait([driver.sentinel])
+        os._exit(1)
 
 
 def _received(sent: bytes) -> Any:

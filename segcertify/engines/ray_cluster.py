@@ -1,15 +1,19 @@
 """Workers on a Ray cluster: an actor for each GPU, or for each CPU core where there is none.
 
 Ray pickles what it sends, within the user's own cluster. A cluster that starts with a run listens on this machine's
-loopback alone, without a dashboard, and reports no usage.
+loopback alone, to whoever has a token of this process, without a dashboard, and reports no usage.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import secrets
+import signal
+import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +30,19 @@ from segcertify.sampling.tasks import Host, Task
 if TYPE_CHECKING:
     from segcertify.engines.engine import Engine
 
-LOOPBACK = "127.0.0.1"
+LOOPBACK = ("127.0.0.1", "::1")
 LOOK_AGAIN = 5.0
 """Seconds between two looks at the cluster, for nodes that came."""
+PLACE_PATIENCE = 300.0
+"""How many seconds an actor waits for a place; a run ends when none has one."""
 START_PATIENCE = 600.0
 """How many seconds an actor that has its place may take to load the model."""
-PLACE_PATIENCE = 300.0
-"""How many seconds a run waits for the first place in a cluster."""
+KNOCK_SECONDS = 10.0
+"""How many seconds the head of a cluster may take to answer."""
 STORE_BYTES = 2**30
 """The object store of a cluster of this machine: it holds a few inputs and counts for each worker."""
+_AUTHENTICATION = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+"""What says who may use a cluster. Ray sets the first where it is not set."""
 
 
 class Holder:
@@ -43,10 +51,12 @@ class Holder:
     def __init__(self) -> None:
         self._host: Host | None = None
 
-    def load(self, source: Source, sent: Segmenter | None) -> tuple[Exception | None, Any]:
+    def here(self) -> None:
+        """Answers as soon as the actor has its place."""
+
+    def load(self, source: Source, device: str, sent: Segmenter | None) -> tuple[Exception | None, Any]:
         """Load the model, or take the one that was sent; its identity."""
         try:
-            device = "cuda" if torch.cuda.is_available() and os.environ.get("CUDA_VISIBLE_DEVICES") else "cpu"
             self._host, described = source.host(device, sent)
         except Exception as error:
             return portable(error), None
@@ -63,14 +73,20 @@ class Holder:
 class ActorWorker:
     """An actor, which Ray places on a node that has room."""
 
-    def __init__(self, ray: Any, source: Source, sent: Any, needs: dict[str, float]) -> None:
-        self._ray, self._source, self._sent = ray, source, sent
+    def __init__(self, ray: Any, source: Source, device: str, sent: Any) -> None:
+        self._ray, self._source, self._device, self._sent = ray, source, device, sent
         self._stopped = threading.Event()
-        self._actor = ray.remote(Holder).options(max_restarts=0, max_task_retries=0, **needs).remote()
+        self._needs = needs(device, source.threads)
+        self._actor = ray.remote(Holder).options(max_restarts=0, max_task_retries=0, **self._needs).remote()
 
     def start(self) -> dict[str, Any]:
         """Wait for a place, then load the model; returns its identity."""
-        found: dict[str, Any] = self._answer(self._actor.load.remote(self._source, self._sent), None)
+        wanted = ", ".join(f"{name}={count:g}" for name, count in self._needs.items())
+        late = f"found no place in the cluster within {PLACE_PATIENCE:g} s (it needs {wanted}: is that much free?)"
+        self._found(self._actor.here.remote(), PLACE_PATIENCE, late)
+        found: dict[str, Any] = self._answer(
+            self._actor.load.remote(self._source, self._device, self._sent), START_PATIENCE
+        )
         return found
 
     def ask(self, task: Task, arrays: Sequence[Any], patience: float) -> Any:
@@ -83,22 +99,29 @@ class ActorWorker:
         with suppress(Exception):  # the cluster itself may be gone
             self._ray.kill(self._actor)
 
-    def _answer(self, reference: Any, patience: float | None) -> Any:
-        ray, end = self._ray, None if patience is None else time.monotonic() + patience
-        while not ray.wait([reference], timeout=1.0)[0]:
-            if self._stopped.is_set():
-                raise WorkerLostError("was stopped")
-            if end is not None and time.monotonic() > end:
-                raise WorkerLostError(f"gave no answer for {patience:g} s")
-        try:
-            error, found = ray.get(reference)
-        except (ray.exceptions.RayActorError, ray.exceptions.RayTaskError, ray.exceptions.RaySystemError) as lost:
-            raise WorkerLostError(f"was lost by Ray, {type(lost).__name__}: {_first_line(lost)}") from None
-        except (ray.exceptions.ObjectLostError, ray.exceptions.OutOfMemoryError) as lost:
-            raise WorkerLostError(f"was lost by Ray, {type(lost).__name__}: {_first_line(lost)}") from None
+    def _answer(self, reference: Any, patience: float) -> Any:
+        error, found = self._found(reference, patience, f"gave no answer for {patience:g} s")
         if error is not None:
             raise error
         return found
+
+    def _found(self, reference: Any, patience: float, late: str) -> Any:
+        """What a call of the actor returned."""
+        ray, end = self._ray, time.monotonic() + patience
+        try:
+            while not ray.wait([reference], timeout=1.0)[0]:
+                if self._stopped.is_set():
+                    raise WorkerLostError("was stopped")
+                if time.monotonic() > end:
+                    raise WorkerLostError(late)
+            return ray.get(reference)
+        except ray.exceptions.RayTaskError as error:  # the actor's own errors are answers
+            raise InputError(
+                f"what was sent to a worker cannot be used there ({_first_words(error.cause or error)}): a model from "
+                "Python needs its class or function in a module that can be imported on every node"
+            ) from None
+        except ray.exceptions.RayError as lost:
+            raise WorkerLostError(f"was lost by Ray, {type(lost).__name__}: {_first_words(lost)}") from None
 
 
 @contextmanager
@@ -107,22 +130,24 @@ def connected(engine: Engine, source: Source, model: Segmenter, *, device: str |
     ray = imported()
     ours = not ray.is_initialized()
     if ours:
-        _connect(ray, engine)
+        _connect(ray, engine, source)
     try:
-        wanted = None if device is None else torch.device(device).type
-        on_gpus = wanted == "cuda" or (wanted is None and _count(ray, "GPU") > 0)
-        if on_gpus and not _count(ray, "GPU"):
-            raise InputError(f"device={str(device)!r}: the Ray cluster has no GPU: use cpu, or add a node that has one")
-        needs = {"num_gpus": 1.0, "num_cpus": 0.0} if on_gpus else {"num_gpus": 0.0, "num_cpus": float(source.threads)}
+        kind = _kind(ray, device)
         sent = None if engine.spec else _sent(ray, model)
 
         def places() -> int:
-            return max(1, int(_count(ray, "GPU") if on_gpus else _count(ray, "CPU") // source.threads))
+            return max(
+                1,
+                *(
+                    int(_count(ray, {"num_gpus": "GPU", "num_cpus": "CPU"}[name]) // each)
+                    for name, each in needs(kind, source.threads).items()
+                    if each
+                ),
+            )
 
         def hire(index: int) -> ActorWorker:
-            return ActorWorker(ray, source, sent, needs)
+            return ActorWorker(ray, source, kind, sent)
 
-        kind = "cuda" if on_gpus else "cpu"
         with (
             Pool(hire, engine.workers or places(), device=kind, put=ray.put, patience=engine.patience) as pool,
             _growing(pool, places, wanted=engine.workers is None),
@@ -131,6 +156,12 @@ def connected(engine: Engine, source: Source, model: Segmenter, *, device: str |
     finally:
         if ours:
             ray.shutdown()
+            _forget_token(ray)
+
+
+def needs(device: str, threads: int) -> dict[str, float]:
+    """What an actor takes of a cluster: a GPU, or a CPU for each of its threads."""
+    return {"num_gpus": 1.0, "num_cpus": 0.0} if device == "cuda" else {"num_gpus": 0.0, "num_cpus": float(threads)}
 
 
 def imported() -> Any:
@@ -144,21 +175,108 @@ def imported() -> Any:
     return ray
 
 
-def _connect(ray: Any, engine: Engine) -> None:
+def _kind(ray: Any, device: str | torch.device | None) -> str:
+    """The kind of device that the actors draw on: what was named, else CUDA if the cluster has a GPU."""
+    wanted = None if device is None else torch.device(device).type
+    gpus = _count(ray, "GPU")
+    if wanted == "cuda" and not gpus:
+        raise InputError(f"device={str(device)!r}: the Ray cluster has no GPU: use cpu, or add a node that has one")
+    return wanted or ("cuda" if gpus else "cpu")
+
+
+def _connect(ray: Any, engine: Engine, source: Source) -> None:
     """Join the cluster at the address, or start one on this machine."""
-    if engine.address is not None:
-        try:
-            ray.init(engine.address, log_to_driver=False, configure_logging=False)
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    if engine.address is None:
+        workers = engine.workers or max(1, torch.get_num_threads() // source.threads)
+        with _private(ray), _signals_kept():
+            ray.init(
+                "local",  # a new one, whatever else runs here
+                num_cpus=workers * source.threads, include_dashboard=False, _node_ip_address=LOOPBACK[0],
+                object_store_memory=STORE_BYTES, log_to_driver=False, configure_logging=False,
+            )  # fmt: skip
+        if (listens := ray.util.get_node_ip_address()) not in LOOPBACK:
+            ray.shutdown()
             raise InputError(
-                f"no Ray cluster answers at {engine.address!r} ({_first_line(error)}): start one by `ray start --head`"
-            ) from None
+                f"Ray {ray.__version__} would listen at {listens}, which other machines may reach, since it was "
+                "imported before. Import segcertify's engine first, or start a cluster yourself and give its address"
+            )
         return
-    cpus = None if engine.workers is None else max(engine.workers * engine.threads, 1)
-    ray.init(
-        num_cpus=cpus, include_dashboard=False, _node_ip_address=LOOPBACK, object_store_memory=STORE_BYTES,
-        log_to_driver=False, configure_logging=False,
-    )  # fmt: skip
+    try:
+        _knock(engine.address)
+        with _signals_kept():
+            ray.init(engine.address, log_to_driver=False, configure_logging=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"no Ray cluster answers at {engine.address!r} ({_first_words(error)}): start one by `ray start --head`"
+        ) from None
+
+
+def _knock(address: str) -> None:
+    """Raise an `OSError` if nothing listens at HOST:PORT: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
+
+
+@contextmanager
+def _private(ray: Any) -> Iterator[None]:
+    """Within, Ray takes the loopback for this machine's address, as on macOS and Windows, and its token is ours.
+
+    Else it writes a token to a file that others on this machine may be able to read.
+    """
+    constants, name = ray._private.ray_constants, "ENABLE_RAY_CLUSTER"
+    chosen = {name: os.environ.get(name) for name in _AUTHENTICATION}
+    if not any(chosen.values()):
+        chosen["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    before = getattr(constants, name, None)
+    logger = logging.getLogger("ray._private.authentication")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # that tokens are used is no news
+    setattr(constants, name, False)
+    try:
+        with _environment({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", **chosen}):
+            yield
+    finally:
+        setattr(constants, name, before)
+        logger.setLevel(level)
+
+
+def _forget_token(ray: Any) -> None:
+    """Let Ray look again who may use a cluster: it would give the token of one that has ended to the next."""
+    with suppress(AttributeError):  # of Ray's versions without tokens
+        ray._raylet.Config.initialize("")
+        ray._raylet.AuthenticationTokenLoader.instance().reset_cache()
+
+
+@contextmanager
+def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Within, and in processes that start there, the environment has these values; None stands for none."""
+    before = {name: os.environ.get(name) for name in values}
+    _set(values)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Ray's own handler of SIGTERM would end a run before its state is saved."""
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM) if main else None
+    try:
+        yield
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _sent(ray: Any, model: Segmenter) -> Any:
@@ -167,7 +285,7 @@ def _sent(ray: Any, model: Segmenter) -> Any:
         return ray.put(model)
     except Exception as error:
         raise InputError(
-            f"the model cannot be sent to other processes ({_first_line(error)}): load it by a spec"
+            f"the model cannot be sent to other processes ({_first_words(error)}): load it by a spec"
         ) from None
 
 
@@ -176,7 +294,7 @@ def _count(ray: Any, kind: str) -> float:
 
 
 @contextmanager
-def _growing(pool: Pool, places: Any, *, wanted: bool) -> Iterator[None]:
+def _growing(pool: Pool, places: Callable[[], int], *, wanted: bool) -> Iterator[None]:
     """Within, a node that joins the cluster gets workers."""
     ended = threading.Event()
 
@@ -196,5 +314,5 @@ def _growing(pool: Pool, places: Any, *, wanted: bool) -> Iterator[None]:
             thread.join(30)
 
 
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:200]
+def _first_words(error: object) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -60,12 +60,12 @@ class Source:
         return model
 
 
-def pickled(model: Segmenter) -> bytes:
-    """A model from Python as another process of this machine can take it."""
+def pickled(sent: object, what: str = "the model") -> bytes:
+    """What comes from Python, such as a model, as another process of this machine can take it."""
     try:
-        return pickle.dumps(model)
+        return pickle.dumps(sent)
     except (pickle.PicklingError, AttributeError, TypeError, RuntimeError) as error:
         raise InputError(
-            f"the model cannot be sent to other processes ({error}): define its class or function at the top of a "
+            f"{what} cannot be sent to other processes ({error}): define its class or function at the top of a "
             "module, or leave workers out"
         ) from None

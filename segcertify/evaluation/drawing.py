@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,6 @@ from segcertify.engines.pool import Pool
 from segcertify.evaluation.attacked import AttackedScenes
 from segcertify.evaluation.looks import enough_for_all
 from segcertify.evaluation.scenes import labels_record
-from segcertify.metrics.map_metrics import MapFunction
 from segcertify.metrics.names import MetricName
 from segcertify.noise import Noise
 from segcertify.numerals import exact
@@ -68,7 +67,7 @@ class Drawing:
     workers: Pool | None
     smoothed: dict[tuple[str, float], Smooth] = field(default_factory=dict)
 
-    def scenes(self, indices: Iterable[int], broken: Collection[str], advance: Advance) -> Iterator[Drawn]:
+    def scenes(self, indices: Iterable[int], broken: Collection[str], advance: Advance) -> Generator[Drawn]:
         """What the model says of each scene, in order. Nothing is asked about a scene that is known to be broken."""
         if self.workers is None:
             yield from (Drawn(self, index, advance) for index in indices)
@@ -108,7 +107,8 @@ class Drawing:
     def votes(self, scene: Scene, sigma: float, shown: IntArray, advance: Advance) -> Voted:
         """The votes of one sigma, with counts at the n of each of its settings."""
         start, n, looks = time.perf_counter(), self.configuration.largest_n[sigma], self.configuration.looks
-        recorder = MetricRecorder(Measured(tuple(self.metrics), scene.labels, shown), n) if self.metrics else None
+        metrics = [name.made(target=scene.labels, shown=shown) for name in self.metrics]
+        recorder = MetricRecorder(metrics, n) if metrics else None
         smooth = self._smooth(scene.category, sigma)
         votes = smooth.votes(
             scene.x, n=n, n0=self.configuration.n0, input_id=scene.id,
@@ -211,19 +211,6 @@ class Ahead(Drawn):
         found = step()
         self._steps[name].set_result(found)
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """Makes the metrics of a scene, here or in a worker."""
-
-    names: tuple[MetricName, ...]
-    target: IntArray
-    shown: IntArray
-
-    def __call__(self) -> list[MapFunction]:
-        """The metrics."""
-        return [name.made(target=self.target, shown=self.shown) for name in self.names]
 
 
 @dataclass(frozen=True, eq=False)

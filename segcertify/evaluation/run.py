@@ -10,7 +10,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -222,9 +222,10 @@ class _Evaluation:
             self.pictures.legend()
             self._delete_checkpoints(data.ids[:done])  # a kill may come between a scene's records and this
             drawn = self.drawing.scenes(range(done, len(data)), self.broken, speed.counting(advance))
-            for index, each in enumerate(drawn, start=done):
-                file.append(self._records(index, each))
-                self._delete_checkpoints([data.ids[index]])
+            with closing(drawn):  # nobody works in the folder after this
+                for index, each in enumerate(drawn, start=done):
+                    file.append(self._records(index, each))
+                    self._delete_checkpoints([data.ids[index]])
 
     def _records(self, index: int, drawn: Drawn) -> list[Record]:
         """All records of one scene, or the one that says why it was skipped."""

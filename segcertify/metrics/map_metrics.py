@@ -1,7 +1,8 @@
 """Metrics to certify: numbers that a label map alone decides, made with their target or class beforehand.
 
 `segcertify.certify_metric` takes these, and any other function from an integer
-label map (NumPy, of the components' shape) to a finite float.
+label map (NumPy, of the components' shape) to a finite float. They hold no local functions, so that they can travel to
+other processes.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -47,7 +49,7 @@ def overall_accuracy(target: IntArray, *, ignore: int | None = 255) -> MapMetric
     0.6666666666666666
     """
     truth = _Truth(target, ignore)
-    return truth.metric("accuracy", lambda labels: np.count_nonzero(truth.right(labels)) / truth.size)
+    return truth.metric("accuracy", truth.share)
 
 
 def miou(target: IntArray, *, ignore: int | None = 255) -> MapMetric:
@@ -58,15 +60,7 @@ def miou(target: IntArray, *, ignore: int | None = 255) -> MapMetric:
     """
     truth = _Truth(target, ignore)
     classes, sizes = np.unique(truth.known, return_counts=True)
-
-    def value(labels: IntArray) -> float:
-        given = truth.of(labels)
-        highest = max(int(classes[-1]), int(given.max()))
-        right = np.bincount(truth.known[given == truth.known], minlength=highest + 1)[classes]
-        labelled = np.bincount(given, minlength=highest + 1)[classes]
-        return float((right / (sizes + labelled - right)).mean())
-
-    return truth.metric("mIoU", value)
+    return truth.metric("mIoU", partial(_mean_iou, truth, classes, sizes))
 
 
 def dice(target: IntArray, label: int, *, ignore: int | None = 255, undefined: float = 1.0) -> MapMetric:
@@ -75,25 +69,16 @@ def dice(target: IntArray, label: int, *, ignore: int | None = 255, undefined: f
     ``undefined`` is the value where neither has a component.
     """
     truth, label = _Truth(target, ignore), require_integer("label", label, at_least=0)
-    wanted, undefined = truth.known == label, require_finite("undefined", undefined)
-
-    def value(labels: IntArray) -> float:
-        given = truth.of(labels) == label
-        both = np.count_nonzero(wanted) + np.count_nonzero(given)
-        return 2 * np.count_nonzero(wanted & given) / both if both else undefined
-
+    undefined = require_finite("undefined", undefined)
+    value = partial(_dice, truth, truth.known == label, label, undefined)
     return truth.metric(f"Dice of class {label}", value, label, undefined)
 
 
 def recall(target: IntArray, label: int, *, ignore: int | None = 255, undefined: float = 1.0) -> MapMetric:
     """The share of a class's components that get its label; ``undefined`` if the target has none of them."""
     truth, label = _Truth(target, ignore), require_integer("label", label, at_least=0)
-    wanted, undefined = truth.known == label, require_finite("undefined", undefined)
-    size = np.count_nonzero(wanted)
-
-    def value(labels: IntArray) -> float:
-        return np.count_nonzero(wanted & (truth.of(labels) == label)) / size if size else undefined
-
+    undefined = require_finite("undefined", undefined)
+    value = partial(_recall, truth, truth.known == label, label, undefined)
     return truth.metric(f"recall of class {label}", value, label, undefined)
 
 
@@ -120,7 +105,7 @@ def agreement(labels: IntArray) -> MapMetric:
     Components whose label is negative (ABSTAIN) are left out.
     """
     truth = _Truth(labels, None)
-    return truth.metric("agreement", lambda given: np.count_nonzero(truth.right(given)) / truth.size)
+    return truth.metric("agreement", truth.share)
 
 
 class _Truth:
@@ -142,8 +127,9 @@ class _Truth:
             raise InputError(f"the target has shape {self.shape}, but the label map has shape {labels.shape}")
         return labels.ravel() if self._valid is None else labels[self._valid]
 
-    def right(self, labels: IntArray) -> BoolArray:
-        return np.asarray(self.of(labels) == self.known)
+    def share(self, labels: IntArray) -> float:
+        """The share of these that are as in the ground truth."""
+        return np.count_nonzero(self.of(labels) == self.known) / self.size
 
     def metric(self, name: str, value: MapFunction, *settings: float) -> MapMetric:
         """A metric that this ground truth, and further settings, identify."""
@@ -153,10 +139,32 @@ class _Truth:
         return MapMetric(name, value, digest=digest.hexdigest()[:16])
 
 
+def _mean_iou(truth: _Truth, classes: IntArray, sizes: IntArray, labels: IntArray) -> float:
+    given = truth.of(labels)
+    highest = max(int(classes[-1]), int(given.max()))
+    right = np.bincount(truth.known[given == truth.known], minlength=highest + 1)[classes]
+    labelled = np.bincount(given, minlength=highest + 1)[classes]
+    return float((right / (sizes + labelled - right)).mean())
+
+
+def _dice(truth: _Truth, wanted: BoolArray, label: int, undefined: float, labels: IntArray) -> float:
+    given = truth.of(labels) == label
+    both = np.count_nonzero(wanted) + np.count_nonzero(given)
+    return 2 * np.count_nonzero(wanted & given) / both if both else undefined
+
+
+def _recall(truth: _Truth, wanted: BoolArray, label: int, undefined: float, labels: IntArray) -> float:
+    size = np.count_nonzero(wanted)
+    return np.count_nonzero(wanted & (truth.of(labels) == label)) / size if size else undefined
+
+
+def _times_unit(label: int, unit: float, labels: IntArray) -> float:
+    return np.count_nonzero(labels == label) * unit
+
+
 def _size(name: str, label: int, unit: float) -> MapMetric:
     label = require_integer("label", label, at_least=0)
-    value: MapFunction = lambda labels: np.count_nonzero(labels == label) * unit  # noqa: E731
-    return MapMetric(f"{name} of class {label}", value, two_sided=True, digest=repr(unit))
+    return MapMetric(f"{name} of class {label}", partial(_times_unit, label, unit), two_sided=True, digest=repr(unit))
 
 
 def metric_name(metric: MapFunction) -> str:

@@ -121,10 +121,12 @@ class Draws:
                 drawn.add_agreement(labels, agree)
             yield end, agree
 
-    def make_again(self, phase: Phase, start: int, stop: int) -> None:
-        """Make draws that were counted before, for `watch`."""
-        for _ in self.outputs(phase, start, stop):
-            pass
+    def watched(
+        self, phase: Phase, start: int, stop: int, *, advance: Advance = lambda step: None
+    ) -> Iterator[int]:  # fmt: skip
+        """Make draws for `watch` alone; gives the index after each batch."""
+        for end, _ in self.outputs(phase, start, stop, advance=advance):
+            yield end
 
     def _made_now(self, phase: Phase, start: int, limit: int, stop: int) -> tuple[int, Outputs]:
         """How many draws the next batch from ``start`` has, up to ``limit``, and what the model says to them."""

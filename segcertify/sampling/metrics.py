@@ -1,6 +1,6 @@
 """Metrics of noisy runs: from a model, an input and a noise to a bound on any number of a segmentation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -101,35 +101,33 @@ def metric_values(
     """Each metric of n noisy runs, (metrics, n): label maps are not kept."""
     state = saved.load() or State("agree", 0, draws.batch_size, {})
     draws.batch_size = state.batch_size  # resuming keeps the batch partition
-    values, start = np.zeros((len(metrics), n)), state.done
-    if state.done:
+    draws.watch = recorder = MetricRecorder(metrics, n)
+    if start := state.done:
         values = np.array(state.arrays.get("values", ()))
         if values.shape != (len(metrics), n) or values.dtype != np.float64 or not np.isfinite(values).all():
             raise InputError("the checkpoint holds no values of these metrics: delete it to start anew")
+        recorder.note(0, values[:, :start])
     with saved.watching(), progress_bar(n, "sampling", show=progress, expected=draws.seconds * (n - start)) as advance:
         advance(start)
-        for stop, labels in draws.batches("agree", start, n, advance=advance):
-            values[:, start:stop] = values_of(metrics, labels)
-            saved.save_if_due("agree", stop, {"values": torch.from_numpy(values)}, last=stop == n)
-            start = stop
-    return values
+        for stop in draws.watched("agree", start, n, advance=advance):
+            saved.save_if_due("agree", stop, {"values": torch.from_numpy(recorder.found)}, last=stop == n)
+    return recorder.found
 
 
 class MetricRecorder:
     """Keeps each metric of the n draws that votes count: `segcertify.Smooth.votes` takes it as ``watch``.
 
-    ``make`` makes the metrics; it travels to workers where these make the draws. ``first`` is the index of the first
-    draw that is kept.
+    Where workers make the draws, the metrics travel to them. ``first`` is the index of the first draw that is kept.
     """
 
-    def __init__(self, make: Callable[[], Sequence[MapFunction]], n: int, *, first: int = 0) -> None:
-        self.make, self._metrics, self._first = make, make(), first
-        self.found, self._done = np.zeros((len(self._metrics), n)), np.zeros(n, bool)
+    def __init__(self, metrics: Sequence[MapFunction], n: int, *, first: int = 0) -> None:
+        self.metrics, self._first = tuple(metrics), first
+        self.found, self._done = np.zeros((len(self.metrics), n)), np.zeros(n, bool)
 
     def __call__(self, phase: Phase, start: int, labels: torch.Tensor) -> None:
         """Note the metrics of a batch, if it is one of the n draws."""
         if phase == "agree":
-            self.note(start, values_of(self._metrics, labels))
+            self.note(start, values_of(self.metrics, labels))
 
     def note(self, start: int, values: FloatArray) -> None:
         """Keep the metrics of draws from ``start`` on, (metrics, B)."""
@@ -140,7 +138,8 @@ class MetricRecorder:
         """Each metric of all n draws: (metrics, n). Draws that a resumed run had counted before are made again."""
         missing = int(np.argmax(self._done)) if self._done.any() else len(self._done)
         draws.watch = self
-        draws.make_again("agree", 0, missing)
+        for _ in draws.watched("agree", 0, missing):
+            pass
         return self.found
 
 

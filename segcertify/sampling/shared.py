@@ -13,11 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from segcertify.arrays import Array
+from segcertify.errors import InputError
 from segcertify.noise import Noise
 from segcertify.progress import Advance
 from segcertify.sampling.at_input import InputAnswers
@@ -27,13 +29,18 @@ from segcertify.sampling.seeds import Seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Smooth
 from segcertify.sampling.streams import Phase
-from segcertify.sampling.tasks import AnswerAtInput, Compare, Count, Part, Prepare, Prepared, Subject, Workers
+from segcertify.sampling.tasks import AnswerAtInput, Compare, Count, Part, Prepare, Prepared, Subject, Watch, Workers
 
 Smoothing = Callable[..., Smooth]
-"""From a model and a noise, with a seed and a batch size, to a smoothed model: `Smooth`, or one that workers run."""
+"""From a model, a noise and the arguments of `Smooth`, and perhaps a category, to a smoothed model."""
 
 RANGE_SECONDS = 5.0
 """About how long a worker draws before it answers: what a lost worker costs, and how often a run can be saved."""
+
+
+def alone(model: Segmenter, noise: Noise, *, category: str = "", **options: Any) -> Smooth:
+    """A smoothed model whose draws this process makes; ``model`` is that of the category."""
+    return Smooth(model, noise, **options)
 
 
 class SharedSmooth(Smooth):
@@ -44,11 +51,12 @@ class SharedSmooth(Smooth):
 
     def __init__(
         self, workers: Workers, model: Segmenter, noise: Noise, *, seed: int | Seed | None = None,
-        batch_size: int | None = None, category: str = "",
+        batch_size: int | None = None, device: str | torch.device | None = None, category: str = "",
     ) -> None:  # fmt: skip
+        """``device`` is not asked for: the workers have theirs."""
         super().__init__(model, noise, seed=seed, batch_size=batch_size, device="cpu")
         self.workers, self.category = workers, category
-        self._prepared: dict[tuple[torch.Size, torch.dtype], Prepared] = {}
+        self._prepared: dict[tuple[torch.Size, torch.dtype], Future[Prepared]] = {}
         self._preparing = threading.Lock()
         self.pace: dict[torch.Size, float] = {}
         """The seconds of a draw at inputs of each shape, as last measured."""
@@ -63,12 +71,13 @@ class SharedSmooth(Smooth):
         array = self.workers.put(x.contiguous().numpy())
         kind = x.shape, x.dtype
         with self._preparing:
-            if kind not in self._prepared:
-                made: Prepared = self.workers.submit(Prepare(subject), array, about=subject.input_id).result()
-                for said in made.warnings:
-                    warnings.warn(said, stacklevel=2)
-                self._prepared[kind], self._described = made, made.identity
-        draws = SharedDraws(self, subject, x, array=array, prepared=self._prepared[kind], seed=seed)
+            if new := kind not in self._prepared:
+                self._prepared[kind] = self.workers.submit(Prepare(subject), array, about=subject.input_id)
+        prepared = self._prepared[kind].result()
+        self._described = prepared.identity
+        for said in prepared.warnings if new else ():
+            warnings.warn(said, stacklevel=2)
+        draws = SharedDraws(self, subject, x, array=array, prepared=prepared, seed=seed)
         draws.even = self.batch_size is None
         return draws
 
@@ -110,7 +119,8 @@ class SharedDraws(Draws):
         ends: Sequence[int] = (), advance: Advance = lambda step: None,
     ) -> Counts:  # fmt: skip
         """As `Draws.class_counts`, a range at a time."""
-        for end, part in self._parts(phase, start, stop, ends, advance, classes=classes):
+        task = partial(Count, classes=classes)
+        for end, part in self._parts(task, phase, start, stop, ends=ends, advance=advance):
             found = torch.from_numpy(part.counts.copy()).to(counts.dtype)
             if len(found) > len(counts):
                 counts = torch.cat([counts, counts.new_zeros((len(found) - len(counts), *counts.shape[1:]))])
@@ -123,33 +133,41 @@ class SharedDraws(Draws):
     ) -> Counts:  # fmt: skip
         """As `Draws.agreement`, a range at a time."""
         array = self._workers.put(labels.numpy())
-        for end, part in self._parts(phase, start, stop, ends, advance, array):
+        for end, part in self._parts(Count, phase, start, stop, array, ends=ends, advance=advance):
             agree += torch.from_numpy(part.counts.copy()).to(agree.dtype)
             yield end, agree
 
-    def make_again(self, phase: Phase, start: int, stop: int) -> None:
-        """As `Draws.make_again`."""
-        for _ in self._parts(phase, start, stop, (), lambda step: None):
-            pass
+    def watched(
+        self, phase: Phase, start: int, stop: int, *, advance: Advance = lambda step: None
+    ) -> Iterator[int]:  # fmt: skip
+        """As `Draws.watched`, a range at a time."""
+        for end, _ in self._parts(Watch, phase, start, stop, advance=advance):
+            yield end
+
+    def outputs(self, *arguments: Any, **more: Any) -> Iterator[Any]:
+        """The label maps stay in the workers, whatever would take them here."""
+        raise InputError("the draws of workers are counted there: to look at label maps, sample without workers")
 
     def _ask(self, task: Any, *arrays: Any) -> Future[Any]:
         return self._workers.submit(task, self._array, *arrays, about=self.input_id)
 
     def _parts(
-        self, phase: Phase, start: int, stop: int, ends: Sequence[int], advance: Advance, *arrays: Any,
-        classes: int | None = None,
+        self, task: Callable[..., Count], phase: Phase, start: int, stop: int, *arrays: Any, ends: Sequence[int] = (),
+        advance: Advance,
     ) -> Iterator[tuple[int, Part]]:  # fmt: skip
         """The parts of draws start .. stop - 1 in order, and where each ends: only a few ranges are asked for ahead."""
         waiting: deque[tuple[int, int, Future[Part]]] = deque()
-        recorder = self.watch if phase == "agree" and isinstance(self.watch, MetricRecorder) else None
-        make = None if recorder is None else recorder.make
+        if not isinstance(self.watch, MetricRecorder | None):
+            raise InputError("workers measure metrics, and call no other function: sample without workers to watch")
+        recorder = self.watch if phase == "agree" else None
+        metrics = None if recorder is None else self._workers.put(recorder.metrics)
         try:
             while start < stop or waiting:
-                while start < stop and len(waiting) <= self._workers.slots:
+                while start < stop and len(waiting) <= self._workers.share:
                     limit = min(end for end in (*ends, stop) if end > start)
                     end = min(start + self._range(stop - start), limit)
-                    task = Count(self._subject, phase, start, end, self.batch_size, classes, make)
-                    waiting.append((start, end, self._ask(task, *arrays)))
+                    wanted = task(self._subject, phase, start, end, self.batch_size)
+                    waiting.append((start, end, self._ask(wanted, metrics, *arrays)))
                     start = end
                 begin, end, future = waiting.popleft()
                 part = future.result()
@@ -164,7 +182,7 @@ class SharedDraws(Draws):
                 future.cancel()
 
     def _range(self, left: int) -> int:
-        """How many draws a worker makes next: whole batches, of about `RANGE_SECONDS`, and some for each worker."""
+        """How many draws a worker makes next: whole batches, of about `RANGE_SECONDS`, some for each that helps."""
         batches = int(RANGE_SECONDS / max(self._pace.get(self.x.shape, RANGE_SECONDS) * self.batch_size, 1e-9))
-        share = -(-left // (self._workers.slots * self.batch_size))
+        share = -(-left // (self._workers.share * self.batch_size))
         return max(1, min(batches, share)) * self.batch_size

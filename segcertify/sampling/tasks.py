@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from segcertify.arrays import Array, FloatArray, IntArray
@@ -45,11 +46,15 @@ class Workers(Protocol):
         """How many tasks they do at once."""
 
     @property
+    def share(self) -> int:
+        """How many tasks about one input they can do at once, if all inputs are to get as many."""
+
+    @property
     def device(self) -> str:
         """The kind of device that they draw on, such as "cpu"."""
 
-    def put(self, array: Array) -> Any:
-        """An array that several tasks need, as `submit` takes it."""
+    def put(self, shared: Any) -> Any:
+        """What several tasks need, such as an array, as `submit` takes it."""
 
     def submit(self, task: Task, *arrays: Any, about: str = "") -> Future[Any]:
         """Have a task done. Those about the same input go to the same worker, as long as others have work."""
@@ -217,8 +222,7 @@ class Part:
 class Count:
     """Count the labels of draws start .. stop - 1, in batches of ``batch_size`` from the first on.
 
-    Of all classes, or, with an array of labels beside the input, how many draws agree with these. ``make`` makes the
-    metrics that each draw is measured by, if any.
+    Of all classes, or, with an array of labels beside the input, how many draws agree with these.
     """
 
     subject: Subject
@@ -227,19 +231,33 @@ class Count:
     stop: int
     batch_size: int
     classes: int | None = None
-    make: Callable[[], Sequence[MapFunction]] | None = None
 
-    def __call__(self, host: Host, x: Array, labels: Array | None = None) -> Part:
-        """The counts of the range alone, in the smallest type that holds them."""
+    def __call__(
+        self, host: Host, x: Array, metrics: Sequence[MapFunction] | None = None, labels: Array | None = None
+    ) -> Part:
+        """The counts of the range alone, in the smallest type that holds them, and the metrics of each draw if any."""
         began, draws, n = time.perf_counter(), host.draws(self.subject, x), self.stop - self.start
         draws.batch_size = self.batch_size
-        draws.watch = recorder = None if self.make is None else MetricRecorder(self.make, n, first=self.start)
+        draws.watch = recorder = None if metrics is None else MetricRecorder(metrics, n, first=self.start)
+        counts = self._counts(draws, n, labels)
+        values = None if recorder is None else recorder.found
+        return Part(counts, draws.batch_size, time.perf_counter() - began, values)
+
+    def _counts(self, draws: Draws, n: int, labels: Array | None) -> Array:
         if labels is None:
             zeros = draws.zeros(n, self.classes or draws.classes or 1)
             counted = draws.class_counts(self.phase, self.start, self.stop, zeros, self.classes)
         else:
             wanted = torch.from_numpy(labels.copy()).to(draws.x.device)
             counted = draws.agreement(self.phase, self.start, self.stop, wanted, draws.zeros(n))
-        counts = last(counted).cpu().numpy()
-        values = None if recorder is None else recorder.found
-        return Part(counts, draws.batch_size, time.perf_counter() - began, values)
+        return last(counted).cpu().numpy()
+
+
+@dataclass(frozen=True)
+class Watch(Count):
+    """Make the same draws for their metrics alone."""
+
+    def _counts(self, draws: Draws, n: int, labels: Array | None) -> Array:
+        for _ in draws.watched(self.phase, self.start, self.stop):
+            pass
+        return np.zeros(0, np.uint8)

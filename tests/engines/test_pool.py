@@ -92,6 +92,51 @@ def test_workers_that_never_start_end_the_run():
         assert len(made) == pools.TRIES
 
 
+def test_a_worker_that_cannot_be_hired_ends_the_run():
+    def hire(index):
+        raise OSError("too many open files")
+
+    with Pool(hire, 1, device="cpu") as pool, pytest.raises(OSError, match="too many open files"):
+        pool.submit(lambda worker: 1).result(20)
+
+
+def test_workers_of_which_none_comes_back_end_the_run():
+    made = []
+    starts = [None, *[WorkerLostError("found no place")] * 9]
+
+    class First(Fake):
+        def start(self):
+            return {} if self.index == 0 else super().start()
+
+    with Pool(lambda index: First(made, starts), 1, device="cpu") as pool:
+        assert pool.identity == {}
+        with pytest.raises(sc.InputError, match="no worker can start: the last one found no place"):
+            pool.submit(lost_for(9)).result(20)
+    assert len(made) == 1 + pools.TRIES
+
+
+def test_a_slot_that_never_starts_leaves_the_work_to_the_others():
+    made = []
+
+    class Second(Fake):
+        def start(self):
+            if threading.current_thread().name == "worker 1":
+                raise WorkerLostError("found no place")
+            return super().start()
+
+    with Pool(lambda index: Second(made), 2, device="cpu") as pool:
+        for future in [pool.submit(lambda worker: time.sleep(0.01)) for _ in range(20)]:
+            future.result(20)
+        assert pool.news == "1 worker"
+
+
+def test_a_defect_of_the_pool_itself_leaves_nobody_waiting(monkeypatch):
+    monkeypatch.setattr(Pool, "_next", lambda self, last: 1 / 0)
+    monkeypatch.setattr(threading, "excepthook", lambda error: None)
+    with Pool(lambda index: Fake([]), 1, device="cpu") as pool, pytest.raises(sc.ModelError, match="ZeroDivisionError"):
+        pool.submit(lambda worker: 1).result(20)
+
+
 def test_a_model_that_is_refused_ends_the_run_at_once():
     made = []
     refused = [sc.InputError("no such model")]
@@ -130,6 +175,19 @@ def test_tasks_about_an_input_stay_with_a_worker_and_others_help_at_the_end():
     )
     assert changes <= 2
     assert {index for index, _ in did} == {0, 1}
+
+
+def test_many_inputs_are_not_cut_and_the_last_ones_are():
+    go = threading.Event()
+    with Pool(lambda index: Fake([]), 4, device="cpu") as pool:
+        assert pool.share == 4
+        pool.submit(lambda worker: go.wait(), about="a")
+        assert pool.share == 4
+        futures = [pool.submit(lambda worker: go.wait(), about=name) for name in "abcdefgh"]
+        assert pool.share == 1
+        go.set()
+        for future in futures:
+            future.result(20)
 
 
 def _names(did, index):

@@ -68,6 +68,17 @@ class Harmful:
 
 
 @dataclass(frozen=True)
+class Slow:
+    """`brightness`, some time after."""
+
+    seconds: float
+
+    def __call__(self, batch):
+        time.sleep(self.seconds * len(batch))
+        return brightness(batch)
+
+
+@dataclass(frozen=True)
 class Neighbourly:
     """Entries influence each other."""
 

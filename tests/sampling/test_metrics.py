@@ -162,7 +162,7 @@ def test_metrics_of_draws_that_votes_counted_ask_the_model_no_more():
         return bright(batch)
 
     metric = sc.metrics.overall_accuracy(TARGET)
-    recorder, smooth = sampled.MetricRecorder(lambda: [metric], 60), sc.Smooth(counted, sigma=0.25, seed=3)
+    recorder, smooth = sampled.MetricRecorder([metric], 60), sc.Smooth(counted, sigma=0.25, seed=3)
     smooth.votes(X, n=60, n0=5, input_id="a", watch=recorder)
     draws, before = smooth.draws(X, "a"), len(calls)
     values = recorder.values(draws)

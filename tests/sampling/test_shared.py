@@ -145,22 +145,15 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
         SharedSmooth(hosts.Here(other), other, sc.Gaussian(0.1), seed=0).votes(IMAGE, **asked)
 
 
-class Areas:
-    """Makes metrics in whichever process."""
-
-    def __call__(self):
-        return [area(1)]
-
-
 def test_metrics_are_measured_in_the_workers(tmp_path):
     found = []
     for smooth in (
         sc.Smooth(brightness, sigma=0.3, seed=1, batch_size=7),
         SharedSmooth(hosts.Here(brightness), brightness, sc.Gaussian(0.3), seed=1, batch_size=7),
     ):
-        recorder = MetricRecorder(Areas(), 40)
+        recorder = MetricRecorder([area(1)], 40)
         smooth.votes(IMAGE, n=40, watch=recorder)
-        again = MetricRecorder(Areas(), 40)  # of a run that had counted all draws before
+        again = MetricRecorder([area(1)], 40)  # of a run that had counted all draws before
         found += [recorder.values(smooth.draws(IMAGE)), again.values(smooth.draws(IMAGE))]
     for each in found[1:]:
         np.testing.assert_array_equal(each, found[0])

@@ -1,0 +1,195 @@
+"""What workers gain on this machine, and a model of 1 to 64 GPUs.
+
+    python benchmarks/scaling.py --json results/speed/scaling-cpu.json
+
+Measured: evaluations of the bundled model `pets` on copies of the bundled photograph, by one process that uses all
+cores, by workers that share them, and by workers on Ray; all in one run, in turns. The time to start is told apart.
+Draws a second are those of the middle of a run. Measured too: what the driver does for a frame of 1024 x 2048.
+
+Modelled, not measured: how these times add up with many GPUs. The draws of a frame are divided among GPUs, and a single
+driver does its work for one frame after the other. The time of a draw on a GPU is the network's of network-h200.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import pickle
+import statistics
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+import segcertify as sc
+from segcertify.bench.machine import cores, machine, versions
+from segcertify.data import DataSet, Scene, load
+from segcertify.demo import photograph
+from segcertify.engines import Engine
+from segcertify.evaluation.scenes import labels_record, radius_record
+from segcertify.sampling.shared import RANGE_SECONDS
+from segcertify.sampling.tasks import Part
+
+SIGMA, TAU, N0, ALPHA = 0.25, 0.75, 10, 0.001
+FRAME, CLASSES = (1024, 2048), 19
+GPUS = (1, 2, 4, 8, 16, 32, 64)
+NETWORK = Path(__file__).parents[1] / "results" / "speed" / "network-h200.json"
+MIDDLE = 0.15, 0.9
+"""The shares of the draws between which the rate is measured: all workers are at work then."""
+
+
+def engines(workers: int, *, ray: bool) -> dict[str, Engine]:
+    """The ways to draw that are compared."""
+    found = {"one process": Engine(), "1 worker": Engine("local", 1), f"{workers} workers": Engine("local", workers)}
+    return found | ({f"{workers} workers on Ray": Engine("ray", workers)} if ray else {})
+
+
+def photographs(root: Path, count: int) -> DataSet:
+    """Copies of the bundled photograph, each shifted sideways, as a folder of pets without ground truth."""
+    pixels = np.asarray((np.asarray(photograph()) * 255).round().astype(np.uint8).transpose(1, 2, 0))
+    for name in ("images", "labels"):
+        (root / name).mkdir()
+    for index in range(count):
+        Image.fromarray(np.roll(pixels, 7 * index, 1)).save(root / "images" / f"{index:03d}.jpg", quality=95)
+        Image.fromarray(np.ones(pixels.shape[:2], np.uint8)).save(root / "labels" / f"{index:03d}.png")
+    return load(f"pets:{root}")
+
+
+def timed(engine: Engine, data: DataSet, *, n: int, out: Path) -> dict[str, float]:
+    """An evaluation: the seconds until its first draw, those of all, and the draws a second in its middle."""
+    began, stamps = time.perf_counter(), [(0, 0.0)]
+
+    def advance(step: int) -> None:
+        stamps.append((stamps[-1][0] + step, time.perf_counter() - began))
+
+    sc.evaluate(
+        sc.models.load("pets"), data, out=out, settings=[(SIGMA, n, TAU)], n0=N0, alpha=ALPHA, seed=0,
+        engine=engine if engine.in_process else engine.of("pets"), progress=advance,
+    )  # fmt: skip
+    total = time.perf_counter() - began
+    draws = [(done - len(data), at) for done, at in stamps if done > len(data)]  # all scenes are read once before
+    low, high = (share * draws[-1][0] for share in MIDDLE)
+    first, last = (next(each for each in draws if each[0] >= bound) for bound in (low, high))
+    return {
+        "start_seconds": draws[0][1], "total_seconds": total,
+        "draws_per_second": (last[0] - first[0]) / (last[1] - first[1]),
+    }  # fmt: skip
+
+
+def driver_seconds(repeats: int = 5) -> dict[str, float]:
+    """What the driver does for a frame: sending an input, adding up a part of the counts, certificate and records."""
+    rng = np.random.default_rng(0)
+    scene = Scene(
+        "frame", rng.random((3, *FRAME), np.float32), rng.integers(0, CLASSES, FRAME), np.ones(FRAME, bool)
+    )  # fmt: skip
+    part = pickle.dumps((None, Part(rng.integers(0, 100, FRAME).astype(np.uint8), 8, 1.0)))
+    agree = torch.zeros(FRAME, dtype=torch.int16)
+    votes = sc.Votes(
+        candidate=scene.target, agree=rng.integers(90, 101, FRAME), n=100, n0=N0, noise=sc.Gaussian(SIGMA)
+    )  # fmt: skip
+
+    def add() -> None:
+        _, found = pickle.loads(part)
+        agree.add_(torch.from_numpy(found.counts.copy()).to(agree.dtype))
+
+    def certify() -> None:
+        certificate = sc.certify_votes(votes, tau=TAU, alpha=ALPHA)
+        radius_record(scene, votes, sigma=SIGMA)
+        for labels in (scene.target, certificate.labels):
+            labels_record(scene, "certified", labels, classes=CLASSES)
+
+    works = {"send": lambda: pickle.dumps(scene.x), "add": add, "certify": certify}
+    return {name: statistics.median(_seconds(work) for _ in range(repeats)) for name, work in works.items()}
+
+
+def _seconds(work: Any) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def model(driver: dict[str, float], draw_seconds: float, n: int) -> list[dict[str, float]]:
+    """Frames an hour with so many GPUs: as fast as these draw, or as the driver works, whichever is slower.
+
+    Frames are many, and each is put into Ray's store once; its tasks are of about `RANGE_SECONDS`. Left out: the draws
+    that each GPU asks again of an input, networks between machines, files, and that the driver has several threads.
+    """
+    rows, drawing = [], (N0 + n) * draw_seconds
+    work = driver["send"] + math.ceil(drawing / RANGE_SECONDS) * driver["add"] + driver["certify"]
+    for gpus in GPUS:
+        slower = max(drawing / gpus, work)
+        rows.append({
+            "gpus": gpus, "frames_per_hour": 3600 / slower, "speedup": drawing / slower,
+            "driver_busy": work / slower,
+        })  # fmt: skip
+    return rows
+
+
+def modelled(driver: dict[str, float]) -> list[dict[str, Any]]:
+    """The model at each scale that was measured on an H200, for few draws and for many."""
+    found = json.loads(NETWORK.read_text(encoding="utf-8"))
+    return [
+        {"scale": each["scale"], "n": n, "draw_seconds": draw, "rows": model(driver, draw, n)}
+        for each in found["scales"]
+        for n, draw in ((n, 1 / each["ways"]["bf16 fused"]["images_per_second"]) for n in (100, 10_000))
+    ]
+
+
+def main() -> None:
+    """Measure, model, print, and perhaps write a file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=cores())
+    parser.add_argument("--scenes", type=int, default=8)
+    parser.add_argument("--n", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--without-ray", action="store_true")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    runs: dict[str, list[dict[str, float]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        (data_folder := Path(folder) / "data").mkdir()
+        data = photographs(data_folder, arguments.scenes)
+        for turn in range(arguments.rounds):
+            for name, engine in engines(arguments.workers, ray=not arguments.without_ray).items():
+                out = Path(folder) / f"{turn} {name}"
+                runs.setdefault(name, []).append(timed(engine, data, n=arguments.n, out=out))
+                print(name, {key: round(value, 2) for key, value in runs[name][-1].items()}, flush=True)
+    rates = {name: statistics.median(run["draws_per_second"] for run in each) for name, each in runs.items()}
+    ratios = {name: rate / rates["one process"] for name, rate in rates.items()}
+    driver = driver_seconds()
+    for name, ratio in ratios.items():
+        print(f"{name}: {rates[name]:.1f} draws/s, {ratio:.3f} of one process")
+    print("driver", {name: round(seconds, 4) for name, seconds in driver.items()})
+    if arguments.json is not None:
+        settings = {
+            "model": "pets", "input": [3, *photograph().shape[1:]], "scenes": arguments.scenes, "n": arguments.n,
+            "n0": N0, "sigma": SIGMA, "rounds": arguments.rounds, "workers": arguments.workers, "frame": list(FRAME),
+            "classes": CLASSES,
+        }  # fmt: skip
+        written = {
+            "machine": machine(torch.device("cpu")), "versions": versions() | {"ray": _ray()},
+            "date": datetime.now(UTC).isoformat(timespec="seconds"), "settings": settings, "runs": runs,
+            "draws_per_second": rates, "ratio_to_one_process": ratios, "driver_seconds": driver,
+            "modelled_from": NETWORK.name, "modelled": modelled(driver),
+        }  # fmt: skip
+        arguments.json.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+
+
+def _ray() -> str | None:
+    """Ray's version, if it is installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("ray")
+    except PackageNotFoundError:
+        return None
+
+
+if __name__ == "__main__":
+    main()
