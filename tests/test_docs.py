@@ -12,6 +12,7 @@ import pytest
 from segcertify.numerals import measured
 
 ROOT = Path(__file__).parents[1]
+CARDS = [f"segcertify/models/bundled/{name}.md" for name in ("pets", "camvid", "parts")]
 pytestmark = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="the documents are in the repository only")
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md"), *ROOT.glob("tools/**/*.md")]
@@ -105,6 +106,33 @@ def test_the_readmes_numbers():
     assert round(sc.Gaussian(0.25).radius(0.75), 4) == 0.1686
     assert "n_min  # 419:" in readme
     assert sc.plan(N=1024 * 2048, tau=0.95, alpha=0.001).n_min == 419
+
+
+def test_the_quoted_sentence_is_what_certificates_say():
+    """The demo's, with its counts: the image, its resize, and how many of its pixels are certified."""
+    import numpy as np
+
+    import segcertify as sc
+    from segcertify.preprocessing import of_image
+
+    agree = np.where(np.arange(160 * 241) < 33008, 100, 0).reshape(160, 241)
+    votes = sc.Votes(
+        candidate=np.zeros_like(agree), agree=agree, n=100, n0=10, noise=sc.Gaussian(0.25), input_shape=(3, 160, 241),
+        preprocessing=of_image((300, 451), (160, 241), "antialiased"),
+    )  # fmt: skip
+    sentence = sc.certify_votes(votes, tau=0.75, alpha=0.001).sentence
+    for name in ("README.md", "docs/index.md", "docs/start/five-minutes.md", "docs/understand/certificate.md"):
+        assert sentence in " ".join(text_of(ROOT / name).replace("\n> ", " ").split()), name
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", *CARDS])
+def test_who_certifies_again_is_told_what_to_expect(name):
+    from segcertify.plain_words import AGAIN
+
+    text = " ".join(text_of(ROOT / name).split())
+    assert AGAIN in text
+    assert "at least 99.9%" in text
+    assert "Exactly: with probability at least 1 - alpha" in text
 
 
 def test_the_readme_has_the_two_commands():

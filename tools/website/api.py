@@ -24,6 +24,8 @@ GROUPS = (
            "Enough", "joint_class", "indiv_class", "cohen")),
     Group("results", "Certificates and votes", "What certifying gives. All are files too: `save` and `load`.",
           ("Certificate", "ABSTAIN", "SetCertificate", "MetricCertificate", "Votes", "InputError", "ModelError")),
+    Group("pictures", "Pictures", "Of votes and of every certificate; their `plot` and notebooks use these.",
+          ("plot", "as_html")),
     Group("noise", "Noises", "What is drawn, and which radius it proves.",
           ("Gaussian", "Laplace", "Uniform", "AxisRotation", "Rotation", "scale_for")),
     Group("plan", "Planning", "How many draws a claim needs, before any is made.",
