@@ -193,7 +193,9 @@ def _moved(found: Stated, radius: float) -> str:
     """How points may move."""
     points, scaled = (found.input_shape or (0,))[0], (found.preprocessing or {}).get("kind") == "cloud"
     each = radius_text(radius / math.sqrt(points) * (1 - 1e-12), 2)
-    rest = ", with all else as it is" if getattr(found.noise, "channels", None) is not None else ""
+    estimated = (found.preprocessing or {}).get("normals_from")
+    held = "the normals that were estimated from it as they are" if estimated else "all else as it is"
+    rest = f", with {held}" if getattr(found.noise, "channels", None) is not None else ""
     cloud = f"the {points:,} points of the cloud{' (of radius 1)' if scaled else ''}"
     such = f"such as one point by that much, or each by {each}"
     return f"however {cloud} are moved, by up to {radius_text(radius, 3)} in l2 norm over all of them ({such}){rest}"

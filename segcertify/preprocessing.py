@@ -42,16 +42,17 @@ def of_image(
 
 def of_cloud(
     centre: Sequence[float] | None = None, factor: float | None = None, *, points: Sequence[int] | None = None,
-    spread: float | None = None, repeats: int | None = None,
+    spread: float | None = None, repeats: int | None = None, normals_from: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """A cloud whose points became (point - centre) * factor, and of which ``points`` = (before, after) were drawn.
 
     ``spread`` is at least the square root of the sum of all squared distances of the resulting points from the origin,
-    and ``repeats`` how often a point was drawn at most. Without a ``factor`` it is about all clouds of a data set, each
+    and ``repeats`` how often a point was drawn at most. ``normals_from`` says from how many neighbours normals were
+    estimated that the file does not have. Without a ``factor`` it is about all clouds of a data set, each
     of which has its own.
     """
     values = {"kind": "cloud", "centre": centre and [float(each) for each in centre], "factor": factor}
-    more = {"points": points and list(points), "spread": spread, "repeats": repeats}
+    more = {"points": points and list(points), "spread": spread, "repeats": repeats, "normals_from": normals_from}
     return values | {name: value for name, value in more.items() if value is not None}
 
 
@@ -103,6 +104,8 @@ def _resize_norm(values: Preprocessing, norm: str) -> float:
 def _cloud_radius(radius: float, norm: str, values: Preprocessing) -> float | None:
     """Centring and scaling to the farthest point are not linear, but bounded (``docs/theory.md``)."""
     factor, spread = values.get("factor"), values.get("spread")
+    if values.get("normals_from"):  # a change of the file's points changes them too
+        return None
     if norm == "angle":  # a rotated file gives a rotated input
         return radius
     if norm != "l2" or factor is None or spread is None:
@@ -177,7 +180,7 @@ _KINDS: dict[str, dict[str, Callable[[str, Any], object]]] = {
     },
     "cloud": {
         "centre": _require_point, "factor": require_positive, "points": _require_points,
-        "spread": require_not_negative, "repeats": require_integer,
+        "spread": require_not_negative, "repeats": require_integer, "normals_from": require_integer,
     },
     "volume": {"spacing": _require_spacing},
 }  # fmt: skip
@@ -231,10 +234,15 @@ def _cloud(values: Preprocessing) -> str:
     factor, points = values.get("factor"), values.get("points")
     which, own = ("each cloud is", "a factor of its own") if factor is None else ("the cloud was", f"{factor:.6g}")
     drawn = f", and {points[1]:,} of its {points[0]:,} points drawn" if points else ""
+    near = values.get("normals_from")
+    normals = (
+        f" Its file has no normals: they were estimated from each point's {near} nearest neighbours before the noise, "
+        "and are held as they are. Moving points of the file would change them too."
+    )
     return (
         f"{which} centred and multiplied by {own}, so that its farthest point is at distance 1{drawn}. Centre and "
         "factor follow from all points of the file: moving one of them there by less than the radius may move the "
-        "input by more."
+        f"input by more.{normals if near else ''}"
     )
 
 

@@ -5,7 +5,6 @@ import importlib
 import json
 import re
 import shlex
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from segcertify.numerals import measured
 
 ROOT = Path(__file__).parents[1]
+CARDS = [f"segcertify/models/bundled/{name}.md" for name in ("pets", "camvid", "parts")]
 pytestmark = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="the documents are in the repository only")
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md"), *ROOT.glob("tools/**/*.md")]
@@ -97,32 +97,42 @@ def test_citations_of_the_code_are_in_the_references():
             assert key in references, (path, key)
 
 
-@pytest.mark.fresh_seed
-def test_the_readmes_python_runs(monkeypatch):
-    """Both blocks, on a small photograph; the second with a small model and a classifier of the reader's own."""
-    import torch
-
+def test_the_readmes_numbers():
+    """Beside its code, which `test_docs_code.py` runs."""
     import segcertify as sc
 
-    small = torch.rand(3, 16, 20, generator=torch.Generator().manual_seed(0))
-    monkeypatch.setattr("segcertify.demo.photograph", lambda: small)
-    blocks = re.findall(r"```python\n(.*?)```", text_of(ROOT / "README.md"), re.S)
-    assert len(blocks) == 2
-    first = blocks[0].replace('"cert.safetensors"', "folder / 'c'")
-    second = blocks[1].replace('"run.safetensors"', "folder / 'r'")
-    own = {
-        "model": lambda batch: torch.stack([batch.mean(1), 1 - batch.mean(1)], 1),
-        "classifier": lambda batch: batch.flatten(1)[:, :3],
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        names = {"folder": Path(folder)}
-        exec(compile(first, "README.md", "exec"), names)
-        exec(compile(second, "README.md", "exec"), names | own)
-    certificate = names["cert"]
-    assert isinstance(certificate, sc.Certificate)
-    assert round(certificate.radius, 4) == 0.1686
-    assert "# 0.1686" in blocks[0]
+    readme = text_of(ROOT / "README.md")
+    assert "# 0.1686" in readme
+    assert round(sc.Gaussian(0.25).radius(0.75), 4) == 0.1686
+    assert "n_min  # 419:" in readme
     assert sc.plan(N=1024 * 2048, tau=0.95, alpha=0.001).n_min == 419
+
+
+def test_the_quoted_sentence_is_what_certificates_say():
+    """The demo's, with its counts: the image, its resize, and how many of its pixels are certified."""
+    import numpy as np
+
+    import segcertify as sc
+    from segcertify.preprocessing import of_image
+
+    agree = np.where(np.arange(160 * 241) < 33008, 100, 0).reshape(160, 241)
+    votes = sc.Votes(
+        candidate=np.zeros_like(agree), agree=agree, n=100, n0=10, noise=sc.Gaussian(0.25), input_shape=(3, 160, 241),
+        preprocessing=of_image((300, 451), (160, 241), "antialiased"),
+    )  # fmt: skip
+    sentence = sc.certify_votes(votes, tau=0.75, alpha=0.001).sentence
+    for name in ("README.md", "docs/index.md", "docs/start/five-minutes.md", "docs/understand/certificate.md"):
+        assert sentence in " ".join(text_of(ROOT / name).replace("\n> ", " ").split()), name
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", *CARDS])
+def test_who_certifies_again_is_told_what_to_expect(name):
+    from segcertify.plain_words import AGAIN
+
+    text = " ".join(text_of(ROOT / name).split())
+    assert AGAIN in text
+    assert "at least 99.9%" in text
+    assert "Exactly: with probability at least 1 - alpha" in text
 
 
 def test_the_readme_has_the_two_commands():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -97,7 +98,7 @@ def certify(
     found = read(input, segmenter, label=label, ignore=ignore, short_side=short_side, full_size=full_size)
     x = torch.from_numpy(found.x)
     drawn = found.domain.noise(parse(opt.noise_on(noise, found.domain.axis))(sigma), x.shape)
-    for note in (size_note(segmenter, x.shape), sigma_note(segmenter, sigma), _units_note(segmenter, found, input)):
+    for note in (size_note(segmenter, x.shape), sigma_note(segmenter, sigma), *_input_notes(segmenter, found, input)):
         printer.note(note)
     out = opt.folder(out or Path("certified") / file_name(input_id(input)))
     if metric:
@@ -157,6 +158,16 @@ def _require_options(
     if not metric and any(option is not None for option in of_metric):
         raise InputError("--target-radius and --share are for a metric: add --metric, such as --metric agreement")
     require_cap(cap, n0=n0, metric=metric)
+
+
+def _input_notes(model: object, found: Input, path: Path) -> Iterator[str | None]:
+    """What to say of an input before it is certified."""
+    yield _units_note(model, found, path)
+    if (neighbours := (found.preprocessing or {}).get("normals_from")) is not None:
+        yield (
+            f"{path} has no normals, which the model needs: they are estimated from each point's {neighbours} nearest "
+            "neighbours, and the claim holds them as they are. Give nx ny nz if you have them"
+        )
 
 
 def _units_note(model: object, found: Input, path: Path) -> str | None:

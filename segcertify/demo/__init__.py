@@ -9,7 +9,7 @@ from segcertify.arrays import BoolArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.demo.subjects import Cat, Shape, photograph
 from segcertify.noise import Gaussian
-from segcertify.numerals import percent
+from segcertify.numerals import NOTHING, percent
 from segcertify.report.table import Table
 from segcertify.sampling.segmenter import base_labels
 from segcertify.sampling.smooth import Smooth
@@ -40,7 +40,10 @@ class Demo:
         rows = [(name, _count(certified == c), _count(alone == c)) for c, name in names.items()]
         if (target := self.subject.target) is not None:
             wrong, wrong_alone = ((each != target) & (each != ABSTAIN) for each in (certified, alone))
-            rows.append(("labelled, but wrong", _count(wrong), _count(wrong_alone)))
+            rows += [
+                ("certified but wrong", _count(wrong), NOTHING),
+                ("wrong without noise", NOTHING, _count(wrong_alone)),
+            ]
         sure = "A certified label is sure to stay, not to be right. Where it abstained, nothing is promised."
         return Table(
             self.subject.title,

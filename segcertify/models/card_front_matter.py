@@ -21,9 +21,7 @@ def front_matter(card: Card, name: str, results: Evaluated | None) -> str:
     task = "other" if card.of_clouds else "image-to-image" if card.is_denoiser else "image-segmentation"
     found = _found(card, results)
     values = {
-        "license": "other",
-        "license_name": "see-below",
-        "license_link": "README.md",
+        **_licence(card.licence),
         "library_name": "segcertify",
         "pipeline_tag": task,
         "tags": [kind, "certified-robustness", "randomized-smoothing"],
@@ -34,6 +32,17 @@ def front_matter(card: Card, name: str, results: Evaluated | None) -> str:
         else [],
     }
     return "\n".join(_yaml({key: value for key, value in values.items() if value}))
+
+
+def _licence(text: str) -> dict[str, str]:
+    """The licence's name on Hugging Face; another one, and most of several, is told in the card.
+
+    >>> _licence("weights CC BY-SA 4.0, as the data")
+    {'license': 'cc-by-sa-4.0'}
+    """
+    named = [known for words, known in _LICENCES.items() if re.match(rf"(weights )?{re.escape(words)}(?!\.?\w)", text)]
+    other = {"license": "other", "license_name": "see-below", "license_link": "README.md"}
+    return {"license": named[0]} if named else other
 
 
 def data_sets(text: str) -> list[str]:
@@ -85,6 +94,12 @@ def _scalar(value: Any) -> str:
     plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w.-]*", value) and value.lower() not in _RESERVED
     return value if plain else json.dumps(value)
 
+
+_LICENCES = {
+    "Apache-2.0": "apache-2.0", "MIT": "mit", "CC0 1.0": "cc0-1.0", "CC BY 4.0": "cc-by-4.0",
+    "CC BY-SA 4.0": "cc-by-sa-4.0", "CC BY-NC 4.0": "cc-by-nc-4.0", "CC BY-NC-SA 4.0": "cc-by-nc-sa-4.0",
+}  # fmt: skip
+"""What Hugging Face calls the licences that a card's text begins with."""
 
 _RESERVED = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 """Words that YAML takes for something else than texts."""

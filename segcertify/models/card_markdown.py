@@ -63,9 +63,10 @@ import segcertify as sc
 {use}
 ```
 
-**What a certificate says.** It is about this model under the noise that was drawn: with probability at least
-1 - alpha, the smoothed model's labels that are not ABSTAIN are the same for every input within the radius. It
-does not say that the labels are right, and says nothing of another model, another noise or a larger change.
+**What a certificate says.** It is about this model under the noise that was drawn. With probability at least 99.9%
+(alpha = 0.001), whatever change within the radius is made to the input, all certified {components} keep their label, the
+smoothed model's most likely one. Exactly: with probability at least 1 - alpha, the smoothed model's labels that are not ABSTAIN are the same for every input within
+the radius. It does not say that the labels are right, and says nothing of another model, another noise or a larger change.
 {again}
 
 ## Certified results
@@ -111,6 +112,7 @@ def markdown(card: Card, file: str, results: Evaluated | None = None) -> str:
         "picture": f"\n![{_PICTURE}]({results.picture})\n" if results and results.picture else "",
         "use": use.format(sigma=max(card.sigma) or 0.25, spec=names.python(spec)),
         "again": AGAIN,
+        "components": "points" if card.of_clouds else "pixels",
         "units": _units(card),
         "best": f"\nIt does best on {card.inputs}." if card.inputs else "",
         "certified": results.markdown() if results else card_words.none_certified(card, file),

@@ -387,6 +387,16 @@ def certify(
     With probability at least 1 - alpha over the draws, for every component that
     is not ABSTAIN and every perturbation within ``radius``, the smoothed arg-max
     keeps the label: its probability stays above 1/2.
+
+    ``model``, ``sigma``, ``noise``, ``seed``, ``batch_size`` and ``device`` are as of `Smooth`, all others as of its
+    method `Smooth.certify`.
+
+    Examples
+    --------
+    >>> brightness = lambda batch: torch.stack([0.5 - batch.mean(1), batch.mean(1) - 0.5], 1)  # dark or bright
+    >>> found = certify(brightness, torch.full((3, 2, 4), 0.9), sigma=0.25, seed=0)
+    >>> found.labels.tolist(), round(found.radius, 4)
+    ([[1, 1, 1, 1], [1, 1, 1, 1]], 0.1686)
     """
     return Smooth(model, noise, sigma=sigma, seed=seed, batch_size=batch_size, device=device).certify(
         x, tau=tau, n=n, n0=n0, alpha=alpha, correction=correction, k=k, b=b, norm=norm, input_id=input_id, mask=mask,

@@ -395,7 +395,6 @@ def test_an_image_has_the_cards_names_and_colours(models, monkeypatch):
 @pytest.mark.parametrize(
     "case",
     [
-        (lambda t: t[:, :3], SHAPES, {}, "a.txt has the columns x y z, but normals are needed: add nx ny nz"),
         (lambda t: t[:, :5], SHAPES, {}, r"a.txt has 5 columns, but a cloud has 3 \(x y z\), 4 \(x y z label\), 6"),
         (lambda t: changed(t, 2, 1, np.nan), SHAPES, {}, "a.txt, line 3: y is nan, not a finite number"),
         (

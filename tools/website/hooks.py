@@ -22,7 +22,8 @@ FOLDERS = ("docs", "results", "LICENSES")
 PAGES = ("tools", "examples", "segcertify/models/bundled", "weights")
 """Where pages lie beside other things: the gallery's, and the cards of models."""
 
-GALLERY = "examples/README.md"
+HOME, GALLERY = "docs/index.md", "examples/README.md"
+WIDE = (HOME, GALLERY)
 
 FILES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "LICENSE", "constraints.txt")
 
@@ -56,7 +57,9 @@ def _address(dest: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """The gallery's pictures."""
+    """The gallery's pictures. Pages with a live page in them have the width of the window."""
+    if page.file.src_uri in WIDE:
+        page.meta["hide"] = ["navigation", "toc"]
     return gallery.filled(markdown) if page.file.src_uri == GALLERY else markdown
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from segcertify.arrays import FloatArray, IntArray
+from segcertify.data.clouds.normals import NEIGHBOURS, estimated_normals
 from segcertify.data.clouds.points import form, layout_of, location, read_points
 from segcertify.data.dataset import DataSet
 from segcertify.data.domain import CLOUD, Domain
@@ -136,20 +137,19 @@ def read_cloud(
     The columns (in PLY files the properties) are those of one of ``LAYOUTS``: x y z, then normals, labels, both
     or none. ``codes`` and ``category`` are as of a `CloudSet`; the target is IGNORE where there is no ground
     truth. Without ``codes`` labels are passed over. ``normals`` says whether ``x`` has them: None is as in the
-    file, and True is an error where the file has none.
+    file. Where they are asked for and the file has none, they are estimated from its points, and the pre-processing
+    says so.
     """
     columns = layout_of(path, LAYOUTS)
-    if normals and not set(NORMALS) <= set(columns):
-        raise InputError(
-            f"{path} has the columns {' '.join(columns)}, but normals are needed: "
-            "add nx ny nz, or use a model without normals"
-        )
     left_out = {*(NORMALS if normals is False else ()), *((LABEL,) if codes is None else ())}
     wanted = [name for name in columns if name not in left_out]
     table, target = read_points(path, columns, wanted), None
     if codes is not None and LABEL in wanted:
         table, target = table[:, :-1], _classes(path, table[:, -1], codes, category=category)
     x, preprocessing = _at_unit_radius(path, table)
+    if normals and not set(NORMALS) <= set(columns):
+        x = np.concatenate([x, estimated_normals(x)], axis=1)
+        preprocessing = {**preprocessing, "normals_from": NEIGHBOURS}
     return Cloud(x.astype(np.float32), target, preprocessing)
 
 

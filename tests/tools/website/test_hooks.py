@@ -1,6 +1,7 @@
 """What MkDocs is told: every page of the navigation exists or is made, and addresses leave `docs` out."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -46,6 +47,18 @@ def test_nothing_comes_from_elsewhere():
 )  # fmt: skip
 def test_addresses(before, after):
     assert hooks._address(before) == after
+
+
+def test_pages_with_a_live_page_are_wide():
+    """The live page needs the room of both columns beside the text; its frame is in the home page and the gallery."""
+    for name in hooks.WIDE:
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=name), meta={})
+        text = hooks.on_page_markdown((ROOT / name).read_text(encoding="utf-8"), page, None, None)
+        assert "<iframe" in text
+        assert page.meta == {"hide": ["navigation", "toc"]}
+    other = SimpleNamespace(file=SimpleNamespace(src_uri="docs/theory.md"), meta={})
+    assert hooks.on_page_markdown("text", other, None, None) == "text"
+    assert other.meta == {}
 
 
 def test_the_gallery_shows_every_example():
