@@ -109,8 +109,9 @@ def right(dtype: torch.dtype) -> bool:
 
     x = numbers(2, 16, 11, 14).to(memory_format=torch.channels_last)
     for groups, kernel, stride, uneven in ((1, 1, 1, 0), (1, 3, 2, 1), (16, 3, 1, 0), (16, 5, 2, 1)):
-        conv: Any = nn.Conv2d(16, 16, kernel, stride=stride, groups=groups).to(memory_format=torch.channels_last)
-        conv.weight, conv.bias = nn.Parameter(numbers(*conv.weight.shape) / kernel), nn.Parameter(numbers(16))
+        conv: Any = nn.Conv2d(16, 16, kernel, stride=stride, groups=groups)
+        weight = (numbers(*conv.weight.shape) / kernel).to(memory_format=torch.channels_last)
+        conv.weight, conv.bias = nn.Parameter(weight), nn.Parameter(numbers(16))
         side = kernel // 2
         pads = ((side, side - uneven), (side - uneven, side))
         shortcut = numbers(*plain(conv, x, pads=pads).shape).to(memory_format=torch.channels_last)
