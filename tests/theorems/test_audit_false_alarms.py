@@ -77,9 +77,9 @@ def test_the_false_alarm_rate_of_metric_audits_holds(rate_exceeds):
 
 
 def test_the_level_of_a_metric_audit_is_for_all_its_inputs(rate_exceeds):
-    """With nothing to spare at any of 5 inputs: stripes so narrow that each colour has probability 1/2 everywhere.
+    """With nothing to spare at any of 3 inputs: stripes so narrow that each colour has probability 1/2 everywhere.
 
-    300 audits, refuted in at most 30 % (1e-6); at the whole level for each input they would be in about 75 %.
+    300 audits, refuted in at most 30 % (1e-6); at the whole level for each input they would be in about 55 %.
     """
     claim = sc.MetricCertificate("accuracy", np.ones(1000), 0.2, 0.5, 0.001, sc.Gaussian(SIGMA))
     x, metric = torch.zeros(2, dtype=torch.float64), sc.metrics.overall_accuracy(np.zeros(1, int))
@@ -87,7 +87,7 @@ def test_the_level_of_a_metric_audit_is_for_all_its_inputs(rate_exceeds):
     def stripes(batch):
         return (1000 * batch[:, :1]).floor().long() % 2
 
-    options = {"n": 100, "steps": 0, "directions": 4, "level": 0.3}
+    options = {"n": 100, "steps": 0, "directions": 2, "level": 0.3}
     found = [audit_metric(stripes, x, claim, metric, seed=seed, **options).refuted for seed in range(300)]
     assert not rate_exceeds(sum(found), 300, 0.3), sum(found)
     assert sum(found) > 20
@@ -105,10 +105,12 @@ def halved(certificate):
 
 @pytest.mark.parametrize("defect", [raised, halved])
 def test_planted_defects_of_metric_certificates_are_caught(defect):
-    """In all of 20 audits at level 1e-6; the true certificate is in none."""
-    for seed in range(20):
-        assert audited(defect(tight()), seed).refuted
-        assert not audited(tight(), seed).refuted
+    """In all of 10 audits at level 1e-6."""
+    assert all(audited(defect(tight()), seed).refuted for seed in range(10))
+
+
+def test_the_true_metric_certificate_is_refuted_in_none_of_these_audits():
+    assert not any(audited(tight(), seed).refuted for seed in range(10))
 
 
 @pytest.mark.parametrize("of_labels", [True, False])
