@@ -60,8 +60,8 @@ class Draws:
         """The flag that kernels raise at scores that are not finite."""
         self._given = x if given is None else given
         self._digest = _THREAD.submit(input_digest, self._given) if x.is_cuda else None
-        self._verified = 1
-        """The largest batch of which entries were asked again; a single entry has no others beside it."""
+        self._verified = {1}
+        """The sizes of batches of which entries were asked again; a single entry has no others beside it."""
         self.ahead = range(0)
         """The draws for agreement that come next after the candidates, and may join their last batch."""
         self._made: tuple[int, Outputs] | None = None
@@ -147,16 +147,16 @@ class Draws:
                 drawn = verification.compare(drawn)
             except RuntimeError as error:  # memory that ran out: all else is an InputError
                 raise self._failed(error, phase, start) from error
-            self._verified = size
+            self._verified.add(size)
         if size > wanted:
             self._made = ahead.start, drawn.part(slice(wanted, None))
             return wanted, drawn.part(slice(wanted))
         return size, drawn
 
     def _verifiable(self, batch: Sequence[Address], size: int) -> tuple[Outputs, Verification | None]:
-        """What the model says to the first draws of a batch, and their verification, if they are more than ever."""
+        """What the model says to the first draws of a batch, and their verification, if no batch was as large."""
         batch = batch[:size]
-        verification = Verification(self, batch) if size > self._verified else None
+        verification = Verification(self, batch) if size not in self._verified else None
         drawn = self.made(batch)
         if drawn.scores is None:
             _ = drawn.labels  # checked here, where memory may run out and the model is to blame

@@ -1,7 +1,7 @@
 """Tasks: what the driver of a run asks the workers that hold its model, and what these answer.
 
 A worker makes draws as a run in one process does, by `Smooth`: with the same probe for each shape of inputs, and the
-same search for cross-talk at each larger batch of an input. Every process that draws is checked itself.
+same search for cross-talk at each size of batches of an input. Every process that draws is checked itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Verification: some draws of a batch that is larger than all before are asked again, and nothing may have changed.
+"""Verification: some draws of the first batch of each size are asked again, and nothing may have changed.
 
 Of a faster copy on CUDA they are asked beside the batch, on a stream of their own: small batches keep a GPU waiting for
 the next kernel, while a large one fills it. Any other model may use its memory again, and is asked one thing at a time.

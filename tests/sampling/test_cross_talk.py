@@ -120,6 +120,18 @@ def test_what_all_checks_cost_at_the_default_draws():
     assert sum(sizes) - 110 <= 12  # a second input
 
 
+@pytest.mark.parametrize("batch_size", [2, 3, 7, 8, 11, 32, 40, 99])
+def test_what_all_checks_cost_at_any_batch_size(batch_size):
+    """At most 12 passes of two entries: three of the probe, and three for each size, such as 10, 40 and 20."""
+    model = Recorded()
+    smooth = sc.Smooth(model, NOISE, seed=0, batch_size=batch_size)
+    planned = smooth.draws(image()).batch_sizes(100, 10)
+    model.batches.clear()
+    sc.Smooth(model, NOISE, seed=0, batch_size=batch_size).certify(image(), tau=0.75, n=100, n0=10)
+    assert len(model.batches) - len(planned) <= 12
+    assert sum(map(len, model.batches)) - 110 <= 24
+
+
 def mixed(batch, share, above):
     """Logits of which a share is the batch's mean."""
     right = torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)

@@ -99,6 +99,22 @@ def test_an_offset_hides_nothing(offset, above):
     assert outcome(model) == (FEWER, 0)
 
 
+@pytest.mark.parametrize("answer", [labels, logits])
+def test_batches_that_are_smaller_than_those_before_are_looked_at_too(answer):
+    """64 candidates, then 64 draws, pass: entries are the last one's in a batch of 63 alone. All 30 were false."""
+
+    def model(batch):
+        right = answer(batch)
+        return right[-1:].expand_as(right).clone() if 2 < len(batch) < 64 else right
+
+    refused = 0
+    for seed in range(FEWER):
+        with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+            sc.sample(model, X, noise=GAUSSIAN, n=127, n0=64, seed=seed, batch_size=64)
+        refused += 1
+    assert refused == FEWER
+
+
 SHARED_NOISES = {
     "the last": lambda batch: batch[-1:].expand_as(batch),  # the released SegCertify sampler: one for each batch
     "the first": lambda batch: batch[:1].expand_as(batch),
