@@ -57,6 +57,14 @@ class Claim:
         return self.k - 1 if self.guarantee == K_FWER else 0
 
     @property
+    def stays(self) -> str:
+        """Which labels are sure to stay, in a sentence."""
+        if self.family_wise:
+            return "A certified label is sure to stay, not to be right."
+        few = f"All but at most {self.budget:,} of a scene's labels are sure to stay, but it is not known which."
+        return few if self.certifies else "No single label is sure to stay, nor to be right."
+
+    @property
     def heading(self) -> str:
         """What to write above a picture of the labels."""
         return "certified" if self.certifies else f"labels by {self.correction}, no certificate"
@@ -232,6 +240,16 @@ def seed_assumption(given: bool, *, what: str = "input and model", before: str =
     'This assumes that input and model were fixed before the seed was chosen.'
     """
     return f"This assumes that {what} were fixed before {before}." if given else ""
+
+
+def not_promised(claims: Iterable[Claim]) -> list[str]:
+    """What a reader could take labels with these claims to say, and they do not."""
+    claims = list(claims)
+    single = dict.fromkeys(claim.correction for claim in claims if not claim.family_wise)
+    if claims and not single:
+        return ["That a label is right: it is sure to stay, not to be true."]
+    weaker = [f"That any single label of {', '.join(single)} stays: see the exact claim."] if single else []
+    return ["That a label is right.", *weaker]
 
 
 def row_notes(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import segcertify as sc
-from segcertify.claims import Claim, row_notes
+from segcertify.claims import Claim, not_promised, row_notes
 from segcertify.noise import EXAMPLES
 from segcertify.reproduce.axis_angle import UnprovenAxisAngle
 from segcertify.stats.correction import NAMES
@@ -34,6 +34,19 @@ def test_only_family_wise_claims_of_a_proven_noise_have_its_words(noise, correct
     assert ("lower bounds" in note) == claim.certifies
     assert ("2 labels a scene and 120 in all" in note) == (claim.certifies and not claim.family_wise)
     assert (claim.heading == "certified") == claim.certifies
+    assert (claim.stays == "A certified label is sure to stay, not to be right.") == claim.family_wise
+    assert claim.stays.startswith("All but at most 2 of") == (claim.certifies and not claim.family_wise)
+    assert (claim.stays == "No single label is sure to stay, nor to be right.") == (not claim.certifies)
+    assert any("sure to stay" in each for each in not_promised([claim])) == claim.family_wise
+    assert any(f"any single label of {correction} stays" in each for each in not_promised([claim])) != claim.family_wise
+
+
+def test_the_weakest_of_several_claims_decides_what_is_not_promised():
+    claims = [Claim.named(name, 0.001, sc.Gaussian(0.25), k=2 if name == "k-fwer" else None) for name in NAMES]
+    first, single = not_promised(claims)
+    assert first == "That a label is right."
+    assert single.startswith("That any single label of bh, by, k-fwer stays")
+    assert not_promised([]) == ["That a label is right."]
 
 
 def test_many_scenes():

@@ -19,7 +19,7 @@ from segcertify.certificate import Certificate
 from segcertify.errors import InputError
 from segcertify.figures.palette import Colours, colour
 from segcertify.metrics.certificate import MetricCertificate
-from segcertify.noise import described
+from segcertify.noise import described, is_proven
 from segcertify.numerals import NOTHING, exact, exact_percent, lower_value, percent, radius_text, upper_value
 from segcertify.radii import RadiusMap
 from segcertify.sets.certificate import SetCertificate
@@ -80,7 +80,7 @@ def _radius_map(found: RadiusMap) -> Described:
     share = percent(found.certified / found.N)
     heading = f"Radius map: {found.certified:,} of {found.N:,} components ({share}) have a radius above 0"
     radii = found.radii[found.radii > 0]
-    median = radius_text(float(np.median(radii))) if radii.size else NOTHING
+    median = radius_text(float(np.median(radii))) if radii.size and is_proven(found.noise) else NOTHING
     cap = "none" if found.cap is None else exact(found.cap)
     facts = claimed_facts(found, "largest R") | {
         "median R, where above 0": median, "alpha, cap": f"{exact(found.alpha)}, {cap}",
@@ -94,7 +94,8 @@ def _sets(found: SetCertificate) -> Described:
     few = {size: percent(float((found.sizes <= size).mean())) for size in (1, 2)}
     heading = f"Sets: at most two labels at {few[2]} of {found.labels.size:,} components"
     facts = claimed_facts(found) | {
-        "one label, at most two": f"{few[1]}, {few[2]}", "certified labels": f"{found.certified:,}",
+        "one label, at most two": f"{few[1]}, {few[2]}",
+        "certified labels" if is_proven(found.noise) else "labelled": f"{found.certified:,}",
         "n0, n": f"{found.n0:,}, {found.n:,}",
     }  # fmt: skip
     return heading, facts, found.claim, _labels_picture(found.labels)
@@ -126,7 +127,7 @@ def claimed_facts(
     found: Certificate | RadiusMap | SetCertificate | MetricCertificate, name: str = "R"
 ) -> dict[str, str]:
     """The radius, the noise, the input and the model of a certificate."""
-    proven = not isinstance(found, Certificate) or found.claimed.proven
+    proven = is_proven(found.noise)
     radius = f"{radius_text(found.radius)} ({found.noise.threat(found.norm)})" if proven else NOTHING
     in_file = found.file_radius if proven else None
     more = {} if in_file is None else {f"{name} in the units of the file": radius_text(in_file)}

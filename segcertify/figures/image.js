@@ -384,12 +384,13 @@ function drawCurve() {
     const right = steps(data.levels.map((level) => total("right", level.count) / valid));
     svg(curve, "path", { d: right, stroke: "var(--right)", "stroke-width": 2, "stroke-dasharray": "4 2" });
   }
-  svg(curve, "circle", { cx: across(data.radius.value), cy: down(tally("certified").kept / N), r: 4, fill: "var(--ink)" });
+  const { value, dot } = data.radius;  // null where the labels are no certificates
+  if (dot !== null) svg(curve, "circle", { cx: across(value), cy: down(dot), r: 4, fill: "var(--ink)" });
   marker = svg(curve, "line", { y1: down(1), y2: down(0), stroke: "var(--ink)" });
   const legend = byId("legend"), text = (colour, words) => { element(legend, "span", words).style.color = colour; };
   text("var(--kept)", "Line: pixels that keep their label. ");
   if (labels.target && valid) text("var(--right)", "Dashes: those that are also right. ");
-  text("var(--ink)", `Dot: the labels' own claim, at R = ${inFile(data.radius)}.`);
+  if (dot !== null) text("var(--ink)", `Dot: the labels' own claim, at R = ${inFile(data.radius)}.`);
 }
 
 // --- Asking about a pixel.

@@ -18,6 +18,7 @@ from PIL import Image
 from segcertify.arrays import Array, FloatArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.certification import radii_of_counts
+from segcertify.claims import not_promised
 from segcertify.errors import InputError
 from segcertify.figures.image import as_rgb, class_colours
 from segcertify.figures.page import built, encoded, packed
@@ -228,6 +229,7 @@ def _words(certificate: Certificate, found: RadiusMap, sets: SetCertificate | No
         "radius": {
             "value": certificate.radius, "text": radius_text(certificate.radius, 4),
             "file": _in_file(certificate, certificate.radius),
+            "dot": max(0, labelled - claimed.budget) / certificate.N if claimed.certifies else None,
         },
         "map": found.claim if claimed.proven else "",
         "of_sets": "" if sets is None else sets.claim,
@@ -247,13 +249,12 @@ def _not_promised(certificate: Certificate, sets: SetCertificate | None) -> list
         f"probability at least 1 - {exact(certificate.alpha)} by itself, all with at least {together}."
     )
     return [
-        "That a label is right: it is sure to stay, not to be true.",
+        *not_promised([claimed]),
         "Anything where it abstains. An abstention does not say that an attack exists.",
         f"Anything about changes beyond R in {claimed.threat}, such as a turn or a blur of the whole picture.",
         "Anything about the model without noise, whose labels are shown for comparison. The claims are about the most "
         "likely label under noise.",
         *([AGAIN] if claimed.family_wise else []),
-        *([] if claimed.certifies else ["That each single label holds: see the exact claim."]),
         said if claimed.family_wise else "That the labels and the radius map hold together: they are two claims.",
     ]
 

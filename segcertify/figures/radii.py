@@ -9,6 +9,7 @@ from segcertify.arrays import Array
 from segcertify.figures.image import add_upper_legend, as_rgb, class_colours, panel_figure, swatches
 from segcertify.figures.palette import Colours, colour
 from segcertify.figures.texts import wrapped
+from segcertify.noise import is_proven
 from segcertify.numerals import percent
 from segcertify.radii import RadiusMap
 
@@ -21,7 +22,9 @@ def radii_figure(
     share = percent(found.certified / found.N)
     panels = ({} if x is None else {"input": as_rgb(x)}) | {
         f"labels with a radius above 0: {share}": colour(found.labels, table),
-        f"radius ({found.noise.threat(found.norm)})": np.zeros((*found.labels.shape, 3)),
+        f"radius{'' if is_proven(found.noise) else ' without a proof'} ({found.noise.threat(found.norm)})": np.zeros(
+            (*found.labels.shape, 3)
+        ),
     }
     height, width = found.labels.shape
     figure = panel_figure(panels, rows=1, height=12 / len(panels) * height / width + 1.9, fontsize=10)

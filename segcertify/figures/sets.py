@@ -12,6 +12,7 @@ from segcertify.figures.image import add_upper_legend, as_rgb, class_colours, pa
 from segcertify.figures.palette import Colours, colour
 from segcertify.figures.texts import Entry, wrapped
 from segcertify.metrics.sets import small_sets
+from segcertify.noise import is_proven
 from segcertify.numerals import percent
 from segcertify.sets.certificate import SetCertificate
 from segcertify.sets.class_trees import sets_in_words
@@ -50,10 +51,10 @@ def sets_figure(
     """An image (3, height, width) if given, its sets, and their sizes, above the claim."""
     present = _present(certificate)
     table = class_colours([np.flatnonzero(present)], colours)
-    N = certificate.labels.size
+    N, word = certificate.labels.size, "certified" if is_proven(certificate.noise) else "labelled"
     few = percent(float(np.count_nonzero(certificate.sizes <= 2)) / N)
     panels = ({} if x is None else {"input": as_rgb(x)}) | {
-        f"{percent(certificate.certified / N)} certified (plain), two labels striped": sets_image(certificate, table),
+        f"{percent(certificate.certified / N)} {word} (plain), two labels striped": sets_image(certificate, table),
         f"labels in a set: white 1, black 4 or more; {few} up to 2": sizes_image(certificate),
     }
     height, width = certificate.labels.shape

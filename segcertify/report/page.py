@@ -13,6 +13,7 @@ import numpy as np
 
 from segcertify import metrics
 from segcertify.arrays import Array, FloatArray
+from segcertify.claims import not_promised
 from segcertify.figures.page import built, packed
 from segcertify.names import visible
 from segcertify.numerals import counted, exact, lower_percent, percent, radius_text
@@ -56,12 +57,15 @@ def save_run_page(run: Run, path: str | os.PathLike[str], *, run_folder: str | o
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """The confusion matrices of one row's scenes, and of each scene its IoU at the worst."""
+    """The confusion matrices of one row's scenes, and of each scene its IoU at the worst, where one is proved.
+
+    ``b`` is the error budget of a scene, None where nothing bounds the errors.
+    """
 
     ids: list[str]
     matrices: list[Array]
     worst: FloatArray
-    b: int
+    b: int | None
     chosen: tuple[Setting, str] | None
 
     @classmethod
@@ -69,14 +73,14 @@ class _Scores:
         """Those of a row's records: the base model's, or those of its setting."""
         own = [record for record in run.records if _is_of(record, row)]
         matrices = [metrics.from_plain(record.confusion or {}) for record in own]
-        b = 0 if row.claim is None else row.claim.budget
+        b = 0 if row.claim is None else row.claim.budget if row.claim.certifies else None
         parts = run.configuration["categories"]
         worst = [
-            metrics.worst_case_shape_iou(matrix, parts[record.category], b=b)
-            if record.category in parts
+            float("nan") if b is None
+            else metrics.worst_case_shape_iou(matrix, parts[record.category], b=b) if record.category in parts
             else metrics.mean_iou([matrix], "worst_case", b=b)
             for record, matrix in zip(own, matrices, strict=True)
-        ]
+        ]  # fmt: skip
         chosen = None
         if row.sigma is not None and row.n is not None and row.tau is not None:
             chosen = Setting(row.sigma, row.n, row.tau), row.correction or ""
@@ -97,8 +101,11 @@ class _Scores:
         return {
             "right": np.concatenate([np.diagonal(m)[c] for m, c in kept]),
             "abstained": np.concatenate([m[c, -1] for m, c in kept]),
-            "worst": np.concatenate([_ten_thousandths(metrics.worst_case_iou(m, b=self.b)[c]) for m, c in kept]),
+            "worst": np.concatenate([_ten_thousandths(self._worst_of_classes(m)[c]) for m, c in kept]),
         }
+
+    def _worst_of_classes(self, matrix: Array) -> FloatArray:
+        return np.full(len(matrix), np.nan) if self.b is None else metrics.worst_case_iou(matrix, b=self.b)
 
 
 def _is_of(record: Record, row: Row) -> bool:
@@ -177,8 +184,7 @@ def _sentence(row: Row) -> str:
     within = f" within R = {radius_text(row.radius or 0.0, 3)} in {row.claim.threat}" if row.claim.proven else ""
     return (
         f"Over {counted(row.scenes, 'scene')}, {right} are {word} and right{within}, {percent(wrong)} "
-        f"are {word} but wrong, and {percent(row.abstained)} abstain. A certified label is sure to stay, not to be "
-        "right."
+        f"are {word} but wrong, and {percent(row.abstained)} abstain. {row.claim.stays}"
     )
 
 
@@ -196,7 +202,7 @@ def _not_promised(run: Run) -> list[str]:
     threats = sorted({row.claim.threat for row in run.rows if row.claim is not None})
     claims = sum(row.claim is not None for row in run.rows)
     return [
-        "That a label is right: it is sure to stay, not to be true.",
+        *not_promised(row.claim for row in run.rows if row.claim is not None),
         "Anything where it abstains. An abstention does not say that an attack exists.",
         *[f"Anything about changes beyond R in {threat}." for threat in threats],
         "Anything about the base model without noise, whose scores are shown for comparison.",

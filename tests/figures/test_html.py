@@ -51,6 +51,22 @@ def test_a_guarantee_that_certifies_no_label_says_so():
     assert "Labelled: 2 of 2" in as_html(found)
 
 
+class Unproven(sc.Gaussian):
+    """A noise of the caller's, whose radius segcertify has not proven."""
+
+
+def test_a_noise_without_a_proof_has_no_radius_on_any_card():
+    counts = np.array([[[100, 100]], [[0, 0]]])
+    for noise, shown in ((sc.Gaussian(0.25), True), (Unproven(0.25), False)):
+        made = sc.Votes(np.array([[0, 0]]), counts[0], n=100, n0=10, noise=noise, counts=counts)
+        cards = [as_html(sc.certify_sets(made, tau=0.75, alpha=0.001)), as_html(sc.RadiusMap.of(made, alpha=0.001))]
+        for text in (*cards, as_html(sc.certify_votes(made, tau=0.75, alpha=0.001))):
+            assert ("(l2 norm)</td>" in text) == shown
+            assert ("No robustness certificate" in text) != shown
+        assert ("certified labels" in cards[0]) == shown
+        assert (">-</td>" in cards[1]) != shown  # neither the largest radius nor the median
+
+
 def test_texts_are_escaped():
     text = card("<h>", {"<name>": "<value>"}, "a & b \x1b[31m")
     assert "<h>" not in text

@@ -126,6 +126,29 @@ def test_labels_are_not_called_certified_where_they_are_not(tmp_path, of):
     assert data["explore"] is None
     assert f"pixels labelled ({certificate.certified / 864:.1%})" in data["share"]
     assert bool(data["levels"]) == (of == "bh")  # the radius map is a claim of its own
+    assert data["radius"]["dot"] is None
+    assert not any("sure to stay" in each for each in data["not_promised"])
+
+
+def test_an_error_budget_is_subtracted_on_the_curve_and_no_single_label_is_promised(tmp_path):
+    certificate = certify_votes(VOTES, tau=0.75, alpha=0.001, correction="k-fwer", k=21)
+    data = data_of(saved(tmp_path, certificate))
+    assert data["radius"]["dot"] == (certificate.certified - 20) / 864
+    assert data_of(saved(tmp_path))["radius"]["dot"] == CERTIFICATE.certified / 864
+    assert "That any single label of k-fwer stays: see the exact claim." in data["not_promised"]
+
+
+@in_browser
+@pytest.mark.parametrize(("correction", "dots"), [("holm", 1), ("bh", 0)])
+def test_only_certificates_have_a_place_on_the_radius_curve(tmp_path, correction, dots):
+    certificate = certify_votes(VOTES, tau=0.75, alpha=0.001, correction=correction)
+    found = """
+        seen.dots = document.querySelectorAll("#curve circle").length;
+        seen.words = document.getElementById("legend").textContent;
+    """
+    seen = reached(saved(tmp_path, certificate), found)
+    assert seen["dots"] == dots
+    assert ("Dot: the labels' own claim" in seen["words"]) == bool(dots)
 
 
 @pytest.mark.parametrize("correction", ["holm", "bonferroni", "k-fwer", "bh", "by", "mine"])

@@ -57,13 +57,25 @@ def browse(page, *options, fragment=""):
     return done.stdout.decode()
 
 
+DRAWN = """
+    for (let i = 0; i < 2e4 && ["Image", "Evaluation"].includes(document.querySelector("h1").textContent); i++) {
+        await new Promise((done) => {
+            const { port1, port2 } = new MessageChannel();
+            port1.onmessage = done;
+            port2.postMessage(0);
+        });
+    }
+"""
+"""Waits until a page has its own heading. Timers would not: Chromium's clock runs ahead while the page is unpacked."""
+
+
 def reached(page, script, *options):
     """What a script, run in the page once it has drawn, leaves in the variable ``seen``.
 
     The page's own policy runs no script but its own: this one is allowed by its digest too.
     """
     text = page.read_text("utf-8")
-    run = "addEventListener('load', () => setTimeout(async () => { const seen = {};" + script
+    run = "addEventListener('load', () => setTimeout(async () => { const seen = {};" + DRAWN + script
     leave = "const out = document.createElement('pre'); out.id = 'seen'; out.textContent = btoa(unescape("
     leave += "encodeURIComponent(JSON.stringify(seen)))); document.body.append(out); }, 500));"
     digest = base64.b64encode(hashlib.sha256((run + leave).encode()).digest()).decode()

@@ -95,7 +95,9 @@ def test_a_run_whose_model_failed_resumes_from_values_that_are_bit_for_bit_the_s
     assert len(set(arrays["values"][:, :done].ravel() % 1)) > 2
     before = len(calls)
     found = sampled.certify_metrics(smooth, X, metrics, radius=0.05, n=60, checkpoint=file)
-    assert len(calls) - before == 1 + 7 + 3 + 2  # it went on: a look at the input, batches, and pairs of those of 8 and 4
+    assert (
+        len(calls) - before == 1 + 7 + 3 + 2
+    )  # it went on: a look at the input, batches, and pairs of those of 8 and 4
     for one, other, kept in zip(found, whole, arrays["values"], strict=True):
         assert one.values.tobytes() == other.values.tobytes()
         assert kept[:done].tobytes() == other.values[:done].tobytes()
