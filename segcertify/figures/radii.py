@@ -19,10 +19,10 @@ def radii_figure(
 ) -> Figure:  # fmt: skip
     """An image (3, height, width) if given, its certified labels, and their radii with a bar, above the claim."""
     table = class_colours([found.labels], colours)
-    share = percent(found.certified / found.N)
+    share, proof = percent(found.certified / found.N), "" if is_proven(found.noise) else " without a proof"
     panels = ({} if x is None else {"input": as_rgb(x)}) | {
         f"labels with a radius above 0: {share}": colour(found.labels, table),
-        f"radius{'' if is_proven(found.noise) else ' without a proof'} ({found.noise.threat(found.norm)})": np.zeros(
+        f"radius{proof} ({found.noise.threat(found.norm)})": np.zeros(
             (*found.labels.shape, 3)
         ),
     }
