@@ -22,9 +22,7 @@ def radii_figure(
     share, proof = percent(found.certified / found.N), "" if is_proven(found.noise) else " without a proof"
     panels = ({} if x is None else {"input": as_rgb(x)}) | {
         f"labels with a radius above 0: {share}": colour(found.labels, table),
-        f"radius{proof} ({found.noise.threat(found.norm)})": np.zeros(
-            (*found.labels.shape, 3)
-        ),
+        f"radius{proof} ({found.noise.threat(found.norm)})": np.zeros((*found.labels.shape, 3)),
     }
     height, width = found.labels.shape
     figure = panel_figure(panels, rows=1, height=12 / len(panels) * height / width + 1.9, fontsize=10)
