@@ -1,18 +1,25 @@
 """Sampling on the CPU: time beside the network alone at its fastest, before and after in one run; memory; agreement.
 
-    python benchmarks/cpu.py [--parts time,memory,agreement] [--models pets camvid parts] [--data FOLDER] [--json FILE]
+    python benchmarks/cpu.py [--parts time,whole,memory,agreement] [--models pets camvid parts] [--before FOLDER]
+        [--data FOLDER] [--json FILE]
 
 ``time``: seconds of one draw. "bare" is the network alone, its batch norms folded, channels last, in batches of the
 same size. "after" is what `segcertify.sample` does for each draw once its contract checks are done (they are timed
 apart). "before" is the plain network with one thread of noise and torch's arg-max over whole batches. They take turns,
-and the least of several turns counts: other programs only add to it. "whole" is one certificate of 110 draws, with
-checks. ``memory``: the peak of a process of its own. ``agreement``: the share of pixels whose certified labels are the
-same with the plain network, over images of the data in FOLDER, which has ``pets`` and ``camvid``.
+and the least of several turns counts: other programs only add to it.
+
+``whole``: the command `segcertify certify` on one image, with all checks and pictures, in a process of its own.
+``memory``: the peak of such a process that samples a tensor of 12 million pixels. For both, ``--before`` names a
+checkout of an earlier version of segcertify, which takes turns with this one; its model may be another one.
+
+``agreement``: the share of pixels whose certified labels are the same with the plain network, over images of the data
+in FOLDER, which has ``pets`` and ``camvid``.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -26,41 +33,34 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import torch
 from PIL import Image
 from torch import nn
 
 import segcertify as sc
 from segcertify.bench.machine import machine, versions
-from segcertify.models import Ensemble, View, compile_seconds, new, optimised
+from segcertify.models import compile_seconds, optimised
 from segcertify.noise import base
 from segcertify.sampling import segmenter
 from segcertify.sampling.draws import Draws
-from segcertify.sampling.segmenter import is_random
+from segcertify.sampling.segmenter import for_sampling, is_random
 
-LITE = "lite?size=2&stride=16&width=96"
-VIEWS = (View(), View(0.75, True), View(1.25, True))
-SIZES = {
-    "pets": (3, 160, 160),
-    "camvid": (3, 360, 480),
-    "parts": (2048, 6),
-    LITE: (3, 360, 480),
-    "views": (3, 360, 480),
-}
-PHOTO = 3000, 4000
+ROOT = Path(__file__).parents[1]
+SIZES = {"pets": (3, 160, 160), "camvid": (3, 360, 480), "parts": (2048, 6)}
+PHOTOGRAPH = """
+import resource, torch, segcertify as sc
+resource.setrlimit(resource.RLIMIT_DATA, ({limit}, {limit}))
+x = torch.rand(3, 3000, 4000, generator=torch.Generator().manual_seed(1))
+sc.sample(sc.models.load({name!r}), x, noise=sc.Gaussian({sigma}), n=2, n0=1, seed=0, progress=False)
+"""
+LIMIT_GB = 14
+"""What a process may hold while it samples a photograph."""
 N, N0, SIGMA = 100, 10, 0.25
 
 
 def model_of(name: str) -> nn.Module:
-    """A bundled model, or a fresh network of the size that one image of CamVid is to be certified with in 15 s."""
-    if name in ("pets", "camvid"):
-        return sc.models.load(name)
-    if name == "parts":
-        return sc.models.load("parts?category=Airplane")
-    torch.manual_seed(0)
-    fresh = new(LITE, classes=11).eval()
-    return fresh if name == LITE else Ensemble([fresh], views=VIEWS).eval()
+    """A bundled model."""
+    return sc.models.load("parts?category=Airplane" if name == "parts" else name)
 
 
 def input_of(name: str) -> torch.Tensor:
@@ -111,10 +111,9 @@ LABELS = 30_000  # counts up to it fit in 16 bits
 def timed(name: str, *, turns: int, compiled: bool) -> dict[str, Any]:
     """Seconds of one draw, in each way."""
     model, x, noise = model_of(name), input_of(name), sc.Gaussian(SIGMA)
-    plain, fast = model, model if name == "parts" else optimised(model)
-    if hasattr(model, "fast"):
-        model.fast = False
-    smooth = {"before": sc.Smooth(plain, noise, seed=0), "after": sc.Smooth(fast, noise, seed=0)}
+    fast = for_sampling(model)
+    model.fast = False
+    smooth = {"before": sc.Smooth(model, noise, seed=0), "after": sc.Smooth(fast, noise, seed=0)}
     began, draws = time.perf_counter(), dict[str, Draws]()
     draws["after"] = smooth["after"].draws(x)
     probing = time.perf_counter() - began
@@ -135,7 +134,7 @@ def timed(name: str, *, turns: int, compiled: bool) -> dict[str, Any]:
 
     with as_before():
         before = drawn(draws["before"], batches)
-    ways = {"bare plain": alone(plain), "bare": alone(fast), "before": before, "after": drawn(draws["after"], batches)}
+    ways = {"bare plain": alone(model), "bare": alone(fast), "before": before, "after": drawn(draws["after"], batches)}
     if compiled:
         quick = optimised(model, compile=True)
         ways |= {"bare compiled": alone(quick), "bare bf16": alone(fast, torch.bfloat16)}
@@ -155,45 +154,50 @@ def timed(name: str, *, turns: int, compiled: bool) -> dict[str, Any]:
         "ratio_to_bare": found["after"][0] / found["bare"][0],
         "ratio_to_bare_by_processor": found["after"][1] / found["bare"][1],
         "ratio_before": found["before"][0] / found["bare"][0],
-        "probe_seconds": probing, "whole_seconds": time.perf_counter() - began, "draws": N + N0,
+        "probe_seconds": probing, "certificate_seconds": time.perf_counter() - began, "draws": N + N0,
     }  # fmt: skip
     if compiled:
         row["compile_seconds"] = compile_seconds(quick)
     return row
 
 
-def in_child(*arguments: str) -> dict[str, float]:
-    """This script with other arguments, in a process of its own: its seconds and its peak of memory."""
-    began = time.perf_counter()
-    child = os.posix_spawn(sys.executable, [sys.executable, *arguments], os.environ)
+def in_child(version: Path, *arguments: str) -> dict[str, Any]:
+    """A process of a version: its seconds, also the processor's, its peak of memory, and whether it did not fail."""
+    began, environment = time.perf_counter(), {**os.environ, "PYTHONPATH": str(version.resolve())}
+    child = os.posix_spawn(sys.executable, [sys.executable, *arguments], environment)
     _, status, usage = os.wait4(child, 0)
-    if status:
-        raise RuntimeError(f"{' '.join(arguments)} failed")
-    return {"seconds": time.perf_counter() - began, "peak_gb": usage.ru_maxrss * 1024 / 1e9}
+    return {
+        "seconds": time.perf_counter() - began, "processor_seconds": usage.ru_utime + usage.ru_stime,
+        "peak_gb": usage.ru_maxrss * 1024 / 1e9, "finished": status == 0,
+    }  # fmt: skip
 
 
-def photograph(name: str, n: int) -> None:
-    """Sample and certify a tensor of 12 million pixels."""
-    x = torch.rand(3, *PHOTO, generator=torch.Generator().manual_seed(1))
-    votes = sc.sample(model_of(name), x, noise=sc.Gaussian(SIGMA), n=n, n0=1, seed=0, progress=False)
-    sc.certify_votes(votes, tau=0.5, alpha=0.001)
+def whole(names: list[str], homes: dict[str, Path], turns: int) -> dict[str, Any]:
+    """The least time of a certificate on the command line, for an image of 360 x 480 pixels."""
+    found: dict[str, Any] = {}
+    with Image.open(ROOT / "segcertify/demo/chelsea.jpg") as image, tempfile.TemporaryDirectory() as folder:
+        image.resize((480, 360)).save(file := Path(folder) / "image.png")
+        for turn in range(turns):
+            for name, (version, home) in itertools.product(names, homes.items()):
+                options = ["--model", name, "--sigma", str(SIGMA), "--device", "cpu", "--quiet"]
+                out = ["--out", f"{folder}/{name}-{version}-{turn}"]
+                run = in_child(home, "-m", "segcertify", "certify", str(file), *options, *out)
+                runs = found.setdefault(name, {}).setdefault(version, [])
+                runs.append(run)
+                print(name, version, run, flush=True)
+    return {
+        name: {version: min(runs, key=lambda run: run["seconds"]) for version, runs in each.items()}
+        for name, each in found.items()
+    }
 
 
-def memory(names: list[str], n: int) -> dict[str, Any]:
-    """The peak of a tensor of 12 million pixels, and of the command line on such a photograph at the model's size."""
-    found, here = {}, str(Path(__file__))
-    for name in names:
-        found[f"{name}, {PHOTO[1]} x {PHOTO[0]}"] = in_child(here, "--photograph", name, "--n", str(n))
-        print(list(found.items())[-1], flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "photograph.jpg"
-        pixels = np.random.default_rng(0).integers(0, 256, (PHOTO[0] // 100, PHOTO[1] // 100, 3), dtype=np.uint8)
-        Image.fromarray(pixels).resize((PHOTO[1], PHOTO[0])).save(file)
-        for name in (name for name in names if name in ("pets", "camvid")):
-            more = ["--sigma", str(SIGMA), "--tau", "0.5", "--n", "40", "--out", f"{folder}/{name}", "--quiet"]
-            command = ["-m", "segcertify", "certify", str(file), "--model", name, "--device", "cpu", *more]
-            found[f"{name}, command line"] = in_child(*command)
-            print(list(found.items())[-1], flush=True)
+def memory(names: list[str], homes: dict[str, Path]) -> dict[str, Any]:
+    """The peak of sampling a tensor of 12 million pixels."""
+    found: dict[str, Any] = {}
+    for name, (version, home) in itertools.product(names, homes.items()):
+        code = PHOTOGRAPH.format(name=name, sigma=SIGMA, limit=LIMIT_GB * 10**9)
+        found.setdefault(name, {})[version] = in_child(home, "-c", code)
+        print(name, version, found[name][version], flush=True)
     return found
 
 
@@ -222,22 +226,18 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default="time")
-    parser.add_argument("--models", nargs="+", default=["pets", "camvid", "parts", LITE, "views"])
+    parser.add_argument("--models", nargs="+", default=["pets", "camvid", "parts"])
+    parser.add_argument("--before", type=Path, help="a checkout of an earlier version")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--compiled", action="store_true", help="also torch.compile and bf16")
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--images", type=int, nargs=2, default=[20, 2], help="of pets and of camvid, for agreement")
-    parser.add_argument("--photograph", help="sample one photograph, and nothing else")
-    parser.add_argument("--n", type=int, default=2, help="draws for the photograph")
     parser.add_argument("--json", type=Path, help="write the numbers here")
     arguments = parser.parse_args()
-    if arguments.photograph:
-        photograph(arguments.photograph, arguments.n)
-        return
     parts = arguments.parts.split(",")
     numbers: dict[str, Any] = {
         "machine": machine(torch.device("cpu")), "versions": versions(), "date": date.today().isoformat(),
-        "settings": {"turns": arguments.turns, "images": arguments.images},
+        "settings": {"turns": arguments.turns, "images": arguments.images, "limit_gb": LIMIT_GB},
     }  # fmt: skip
     if arguments.json and arguments.json.exists():  # parts may be measured one after the other
         numbers = json.loads(arguments.json.read_text()) | numbers
@@ -249,12 +249,16 @@ def main() -> None:
             print(name, f"batch {row['batch_size']}, ms a draw:", rows)
             print(f"  ratio to bare: after {row['ratio_to_bare']:.3f} (by the processor's time "
                   f"{row['ratio_to_bare_by_processor']:.3f}), before {row['ratio_before']:.3f}; "
-                  f"{N + N0} draws with checks {row['whole_seconds']:.1f} s", flush=True)  # fmt: skip
+                  f"{N + N0} draws with checks {row['certificate_seconds']:.1f} s", flush=True)  # fmt: skip
+    images = [name for name in arguments.models if name != "parts"]
+    homes = ({"before": arguments.before} if arguments.before else {}) | {"now": ROOT}
+    if "whole" in parts:
+        numbers["whole"] = whole(images, homes, arguments.turns)
     if "memory" in parts:
-        numbers["memory"] = memory(arguments.models, arguments.n)
+        numbers["memory"] = memory(images, homes)
     if "agreement" in parts:
-        images = dict(zip(("pets", "camvid"), arguments.images, strict=True))
-        numbers["agreement"] = agreed(arguments.data, {name: count for name, count in images.items() if count})
+        counts = dict(zip(("pets", "camvid"), arguments.images, strict=True))
+        numbers["agreement"] = agreed(arguments.data, {name: count for name, count in counts.items() if count})
     if arguments.json:
         arguments.json.write_text(json.dumps(numbers, indent=2) + "\n")
 

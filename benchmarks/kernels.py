@@ -12,11 +12,13 @@ import argparse
 import json
 import statistics
 from collections.abc import Callable, Mapping
+from datetime import date
 from functools import partial
 from pathlib import Path
 
 import torch
 
+from segcertify.bench.machine import machine, versions
 from segcertify.sampling.kernels import philox, scores
 from segcertify.sampling.kernels.scores import Scores
 
@@ -136,7 +138,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the numbers here")
     arguments = parser.parse_args()
     torch.manual_seed(0)
-    numbers: dict[str, object] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
+    numbers: dict[str, object] = {
+        "machine": machine(torch.device("cuda")), "versions": versions(), "date": date.today().isoformat(),
+        "settings": {"draws": arguments.draws, "image": SIZE, "classes": CLASSES, "scores": COARSE},
+    }  # fmt: skip
     parts: dict[str, Callable[[], Mapping[str, object]]] = {"noise": noise_differs, "labels": labels_differ}
     parts = {} if arguments.times_only else parts
     for name, work in (parts | {f"{n} draws": partial(times, n) for n in arguments.draws}).items():

@@ -24,13 +24,26 @@ Guarantee = Literal["fwer", "k-fwer", "fdr", "custom"]
 def histogram(agree: IntArray, n: int) -> Histogram:
     """How often each count k = 0 .. n occurs. In most components all draws agree: these are counted by themselves.
 
+    Counts that fit in 8 bits are counted in pairs, which are half as many.
+
     >>> histogram(np.array([3, 0, 3]), 4)
     array([1, 0, 0, 2, 0])
     """
-    few = agree.astype(np.uint8) if n <= np.iinfo(np.uint8).max else agree
-    counts = np.bincount(few[few != n], minlength=n + 1)
-    counts[n] = few.size - counts.sum()
+    if n <= np.iinfo(np.uint8).max:
+        few = agree.astype(np.uint8).ravel()
+        whole = few.size - few.size % 2
+        pairs = np.bincount(_others(few[:whole].view(np.uint16), n * 257), minlength=2**16).reshape(2**8, 2**8)
+        counts: Histogram = (pairs.sum(0) + pairs.sum(1))[: n + 1]
+        counts[few[whole:]] += 1
+    else:
+        counts = np.bincount(_others(agree.ravel(), n), minlength=n + 1)
+    counts[n] += agree.size - counts.sum()
     return counts
+
+
+def _others(numbers: IntArray, usual: int) -> IntArray:
+    """The numbers that are not the usual one: taken by their places, which is faster than by a mask."""
+    return numbers.take(np.flatnonzero(numbers != usual))
 
 
 def bonferroni(counts: Histogram, p: FloatArray, alpha: float) -> int:

@@ -36,6 +36,42 @@ def test_a_changed_number_changes_the_text(tmp_path, monkeypatch):
     assert before != speed_page.claims()
 
 
+def test_aims_are_held_against_what_was_measured(tmp_path, monkeypatch):
+    copy = Path(shutil.copytree(speed_page.RESULTS, tmp_path / "speed"))
+    monkeypatch.setattr(speed_page, "RESULTS", copy)
+    file = copy / "frames-w48-scale0.25-bf16-h200.json"
+    values = json.loads(file.read_text(encoding="utf-8"))
+    for ratio, verdict in ((1.11, "missed"), (1.09, "met")):
+        file.write_text(json.dumps(values | {"ratio_to_network": ratio}), encoding="utf-8")
+        assert f"| 0.25, bf16 | at most 1.10 times the bare network | {ratio} | {verdict} |" in speed_page.aims()
+    for ratio, verdict in ((699.0, "missed"), (701.0, "met")):
+        other = values | {"baseline": values["baseline"] | {"ratio": ratio}}
+        file.write_text(json.dumps(other), encoding="utf-8")
+        assert f"700 times as fast as the released pipeline | {ratio:.3g} | {verdict} |" in speed_page.aims()
+
+
+def test_a_cpu_has_its_tables(tmp_path, monkeypatch):
+    monkeypatch.setattr(speed_page, "RESULTS", tmp_path)
+    assert "benchmarks/cpu.py" in speed_page.cpu()
+    run = {"seconds": 8.0, "processor_seconds": 15.0, "peak_gb": 0.54, "finished": True}
+    values = {
+        "machine": {"device": "cpu", "processor": "a processor", "cores": 2},
+        "time": {
+            "pets": {
+                "batch_size": 13, "clock": {"before": 0.05, "bare": 0.02, "after": 0.021},
+                "ratio_to_bare": 1.05, "ratio_to_bare_by_processor": 1.08,
+            }
+        },
+        "whole": {"camvid": {"before": run | {"seconds": 140.0}, "now": run}},
+        "memory": {"pets": {"before": run | {"peak_gb": 14.0, "finished": False}, "now": run}},
+    }  # fmt: skip
+    (tmp_path / "cpu.json").write_text(json.dumps(values), encoding="utf-8")
+    found = speed_page.cpu()
+    assert "| pets | 13 | 50 ms | 20 ms | 21 ms | 1.05 | 1.08 |" in found
+    assert "| camvid | before | 140 s | 15 s | 0.54 GB |" in found
+    assert "| pets | before | 8 s | 15 s | 14.00 GB, then it failed |" in found
+
+
 @pytest.mark.parametrize("file", sorted(speed_page.RESULTS.glob("*.json")), ids=lambda file: file.name)
 def test_every_file_says_where_it_was_measured(file):
     values = json.loads(file.read_text(encoding="utf-8"))

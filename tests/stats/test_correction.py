@@ -160,7 +160,9 @@ def test_a_tied_block_meets_the_level_of_its_first_or_last_rank(name, level):
 
 
 @pytest.mark.parametrize("n", [1, 100, 254, 255, 256, 10_000])
-@pytest.mark.parametrize("size", [0, 1, 2, 1001])
-def test_the_histogram_counts_each_agreement(n, size):
-    agree = np.random.default_rng(n + size).integers(0, n + 1, size, dtype=np.int32)
-    assert np.array_equal(histogram(agree, n), [(agree == k).sum() for k in range(n + 1)])
+@pytest.mark.parametrize("shape", [0, 1, 2, 1001, (7, 9), (6, 4)])
+def test_the_histogram_counts_each_agreement(n, shape):
+    rng = np.random.default_rng(n + np.prod(shape))
+    agree = rng.integers(0, n + 1, shape, dtype=np.int32)
+    for each in (agree, np.where(rng.random(shape) < 0.8, n, agree)):  # also where most draws agree
+        assert np.array_equal(histogram(each, n), [(each == k).sum() for k in range(n + 1)])
