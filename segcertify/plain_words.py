@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from segcertify.noise import AxisRotation, Gaussian, is_proven
-from segcertify.numerals import confidence, exact_percent, lower_percent, lower_value, percent, radius_text, upper_value
+from segcertify.numerals import (
+    confidence,
+    counted,
+    exact_percent,
+    lower_percent,
+    lower_value,
+    percent,
+    radius_text,
+    upper_value,
+)
 from segcertify.provenance import Bounded
 
 if TYPE_CHECKING:
@@ -178,10 +187,22 @@ def example(preprocessing: Preprocessing | None, radius: float, norm: str) -> st
     """A change of an image in [0, 1] that has this size; empty of what is no such image."""
     if (preprocessing or {}).get("kind") != "image":
         return ""
+    if radius >= 1 and norm in ("l1", "l2"):
+        return f"any change of {_whole_pixels(radius, norm)}, or less in many"
     steps = int(255 * min(1.0, radius))
     which = "every colour of every pixel" if norm == "linf" else "one colour of one pixel"
     many = "" if norm == "linf" else ", or less in many"
     return f"{steps} of 255 steps in {which}{many}" if steps else f"less than 1 of 255 steps in {which}"
+
+
+def _whole_pixels(radius: float, norm: str) -> str:
+    """How many pixels, of three colours each, may become any others; one colour of one where it is none.
+
+    >>> _whole_pixels(1.0, "l2"), _whole_pixels(3.15, "l2"), _whole_pixels(3.15, "l1")
+    ('one colour of one pixel', '3 pixels', '1 pixel')
+    """
+    pixels = int((radius if norm == "l1" else radius**2) * (1 - 1e-12) / 3)
+    return counted(pixels, "pixel") if pixels else "one colour of one pixel"
 
 
 def _entries(threat: str, size: str) -> str:

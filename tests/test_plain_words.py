@@ -38,7 +38,16 @@ def test_an_image():
 def test_examples_fit_the_norm_and_are_rounded_down():
     assert "such as 1 of 255 steps in every colour of every pixel)" in sentence(norm="linf", **IMAGE)
     assert "less than 1 of 255 steps in one colour of one pixel" in sentence(noise=sc.Gaussian(0.005), **IMAGE)
-    assert "such as 255 of 255 steps" in sentence(noise=sc.Gaussian(9), **IMAGE)  # there are no more
+    assert "such as 255 of 255 steps in every colour" in sentence(
+        noise=sc.Gaussian(999), norm="linf", **IMAGE
+    )  # no more
+    assert "such as any change of 12 pixels, or less in many)" in sentence(noise=sc.Gaussian(9), **IMAGE)
+    assert "such as any change of 2 pixels, or less in many)" in sentence(noise=sc.Laplace(9), **IMAGE)
+    for radius in np.random.default_rng(1).uniform(1, 40, 200):
+        for norm, power in (("l1", 1), ("l2", 2)):
+            words = plain_words.example(IMAGE["preprocessing"], radius, norm).split()
+            changed = 1 if words[3] == "one" else 3 * int(words[3])  # colours, each by at most 1
+            assert changed ** (1 / power) <= radius
     assert "such as 44 of 255 steps in one colour of one pixel, or less" in sentence(noise=sc.Laplace(0.25), **IMAGE)
     for radius in np.random.default_rng(0).uniform(0.004, 1, 200):
         words = plain_words.example(IMAGE["preprocessing"], radius, "l2")

@@ -77,7 +77,9 @@ def plan(
     if share is None and two_sided:
         raise InputError("--two-sided is for a metric: add --share 0.5")
     if share is None and components is None and model is None:
-        raise InputError("plan needs the number of components, such as -N 2048; for a metric, --share 0.5 --sigma 0.25")
+        raise InputError(
+            "plan needs the number of components, such as -N 2048 or -N 360x480; for a metric, --share 0.5 --sigma 0.25"
+        )
     timing = timed(
         model, drawn(sigma or 1.0), input=input, size=size, batch_size=batch_size, device=device, trust_code=trust_code
     )
@@ -96,7 +98,7 @@ def plan(
         printer.facts(facts | more)
         printer.result(**asdict(of_sets), **seconds)
         return
-    found, facts = _plan_labels(
+    found, recommended, facts = _plan_labels(
         N, cap or tau, alpha=alpha, correction=correction, k=k, b=b, n=n, p=p, n0=n0, looks=looks,
         capped=cap is not None,
     )  # fmt: skip
@@ -107,8 +109,9 @@ def plan(
     wide = None if target_radius is None else scale_for(type(drawn(1.0)), target_radius, tau=tau)
     if wide is not None:
         facts[f"sigma of {drawn} noise that proves R = {exact(target_radius or 0)}"] = upper_digits(wide)
-    values = {"looks": _times(found, looks, correction=correction) if looks else [], "cap": cap}
-    more, seconds = _time(timing, n0 + found.n)
+    times = _times(found, looks, correction=correction) if looks else []
+    values = {"looks": times, "cap": cap, "recommended_n": recommended}
+    more, seconds = _time(timing, n0 + (n or recommended))
     printer.facts(facts | more)
     values["radius"] = None if sigma is None else drawn(sigma).radius(cap or tau)
     printer.result(**asdict(found), target_radius=target_radius, sigma=wide, **values, **seconds)
@@ -117,8 +120,11 @@ def plan(
 def _plan_labels(
     N: int, tau: float, *, alpha: float, correction: str, k: int | None, b: int | None, n: int | None,
     p: float | None, n0: int, looks: int, capped: bool,
-) -> tuple[Plan, dict[str, str]]:  # fmt: skip
-    """What n draws say of labels at tau, or of the full radius of a map whose cap is tau: there Holm's test decides."""
+) -> tuple[Plan, int, dict[str, str]]:  # fmt: skip
+    """What n draws say of labels at tau, or of the full radius of a map whose cap is tau: there Holm's test decides.
+
+    Also a recommended n, and all in words.
+    """
     from segcertify.stats.binomial import lower_bounds
     from segcertify.stats.correction import procedure
     from segcertify.stats.planning import plan, roomy_n
@@ -131,19 +137,19 @@ def _plan_labels(
     found = replace(plan(N, tau, alpha=level, correction=correction, k=k, b=b, n=n, p=p, n0=n0), alpha=alpha)
     tolerates = "certifies nothing" if found.tolerates is None else f"{found.tolerates:,}"
     what = "gives a component the cap's radius" if capped else "certifies anything"
+    roomy = roomy_n(N, tau, level, procedure(correction, k=k, b=b), n0 > 0)
     facts = {
         "components N": f"{found.N:,}",
         f"{'cap' if capped else 'tau'}, alpha, correction": f"{exact(tau)}, {exact(alpha)}, {found.correction}",
         f"smallest n that {what}": f"{found.n_min:,}",
         f"disagreeing draws tolerated at n = {found.n:,}, if all components have as many": tolerates,
     }
-    if n is None:
-        roomy = roomy_n(N, tau, level, procedure(correction, k=k, b=b), n0 > 0)
-        often = plan(N, tau, alpha=level, correction=correction, k=k, b=b, n=roomy, n0=n0).tolerates
-        facts["recommended n"] = f"{roomy:,}: {often:,} draws may disagree at every component"
     if found.correction == "holm" and found.tolerates is not None:
         alone = plan(1, tau, alpha=level, n=found.n, n0=n0).tolerates
-        facts["tolerated at the last component, once Holm certified all others"] = f"{alone:,}"
+        facts["tolerated there at the last component, once Holm certified all others"] = f"{alone:,}"
+    if n is None:
+        often = plan(N, tau, alpha=level, correction=correction, k=k, b=b, n=roomy, n0=n0).tolerates
+        facts["recommended n"] = f"{roomy:,}: {often:,} draws may disagree at every component"
     if capped:
         most = lower_bounds(found.n, level / N)[-1]
         facts[f"largest bound on p at n = {found.n:,} without a cap, if all draws agree"] = lower(float(most))
@@ -152,7 +158,7 @@ def _plan_labels(
         facts["looks"] = f"after {times} draws, each at alpha / {looks}"
     if found.expected is not None:
         facts[f"expected certified fraction at p = {exact(p or 0)}"] = measured(found.expected)
-    return found, facts
+    return found, roomy, facts
 
 
 def _times(found: Plan, looks: int, *, correction: str) -> list[int]:
@@ -170,7 +176,8 @@ def _time(timing: Timing | None, draws: int) -> tuple[dict[str, str], dict[str, 
         return {}, {}
     seconds = timing.seconds(draws)
     shown = f"{seconds:.0f} s" if seconds < 300 else f"{seconds / 60:.0f} minutes"
-    how = f"{timing.seconds_per_draw:.3g} s each, in {timing.batches} batches of {timing.batch_size}, {timing.device}"
+    each = f"{timing.seconds_per_draw:.3g} s each on {timing.device}"
+    how = f"{each}, as measured in {timing.batches} batches of {timing.batch_size}"
     facts = {f"time of {draws:,} draws on this machine, an estimate": f"about {shown} ({how})"}
     return facts, {"estimated_seconds": seconds, "timing": asdict(timing)}
 

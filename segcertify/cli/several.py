@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from segcertify.cli.printing import Printer
 from segcertify.errors import InputError
 from segcertify.names import file_name
 
@@ -33,9 +34,11 @@ def for_each_input(command: Callable[..., None]) -> Callable[..., None]:
                 f"--label is the ground truth of one image, but there are {len(inputs)} inputs: certify them one "
                 "by one, or use segcertify evaluate"
             )
+        printer = Printer(options["json"], options["quiet"])
         for input, out in _folders(inputs, options.pop("out", None)).items():
+            printer.say(f"{input}:", wrap=False)
             command(input, **options, out=out)
-        _say_all_together(len(inputs), options)
+        _say_all_together(printer, len(inputs), options)
 
     listed = first.replace(annotation=Annotated[list[Path], several])
     of_all.__signature__ = signature.replace(parameters=[listed, *others])  # type: ignore[attr-defined]
@@ -73,16 +76,15 @@ def _folders(inputs: Sequence[Path], out: Path | None) -> dict[Path, Path]:
     return folders
 
 
-def _say_all_together(inputs: int, options: dict[str, Any]) -> None:
+def _say_all_together(printer: Printer, inputs: int, options: dict[str, Any]) -> None:
     """Print what holds of all the claims at once, where each is about all labels of its input."""
-    from segcertify.cli.printing import Printer
     from segcertify.numerals import union_bound
     from segcertify.stats.correction import PROCEDURES
 
     if options["correction"] in PROCEDURES and PROCEDURES[options["correction"]].guarantee == "fdr":
         return
     claims = inputs * (len(options["metric"] or ["labels"]) + bool(options["sets"]) + (options["cap"] is not None))
-    Printer(options["json"], options["quiet"]).say(
+    printer.say(
         f"Each of these {claims} claims is false with probability at most {options['alpha']:g}, any of them with at "
         f"most {union_bound(options['alpha'], claims)}."
     )

@@ -11,7 +11,7 @@ from segcertify.arrays import Array, IntArray
 from segcertify.data.clouds.cloudset import read_cloud
 from segcertify.data.domain import ARRAY, CLOUD, IMAGE, VOLUME, Domain, domain_of
 from segcertify.data.files import read_npy
-from segcertify.data.images.reading import image_size, read_image, read_target
+from segcertify.data.images.reading import image_size, lies_upright, read_image, read_target
 from segcertify.data.images.resize import Resize
 from segcertify.data.label_codes import IGNORE, Target, decode
 from segcertify.data.volumes import SUFFIXES as VOLUME_SUFFIXES
@@ -60,9 +60,9 @@ def read_input(
     (`segcertify.data.volumes`). The floats of any other ``.npy`` file stay as they are.
 
     Ground truth is a number below ``classes``, or a part of ``category`` (of ShapeNet), or ``ignore``, which stands
-    for none. Of an image it is a PNG of class numbers, ``label``, for the pixels as they are stored; without it a
-    photograph is turned upright as its camera says (EXIF). Of a volume it is class numbers too, in NIfTI or
-    ``.npy``. Of a cloud it is in the file, and read only if ``ignore`` is given.
+    for none. Of an image it is a PNG of class numbers, ``label``. A photograph is turned upright as its camera says
+    (EXIF), but with a label that fits the pixels as they are stored it stays so. Of a volume ground truth is class
+    numbers too, in NIfTI or ``.npy``. Of a cloud it is in the file, and read only if ``ignore`` is given.
     """
     path = readable(path, most=limits.IMAGE_BYTES)
     form = path.suffix.lower()
@@ -81,9 +81,10 @@ def read_input(
         return Input(found.x, CLOUD, found.target, preprocessing=found.preprocessing)
     if not is_image:
         return _array(path, label=None if label is None else Path(label), codes=codes)
-    size = image_size(path, upright=label is None)
+    upright = label is None or lies_upright(Path(label), path)
+    size = image_size(path, upright=upright)
     resize = None if short_side is None else Resize.to_short_side(size, short_side)
-    x = read_image(path, resize=resize, upright=label is None)
+    x = read_image(path, resize=resize, upright=upright)
     preprocessing = of_image(size) if resize is None else of_image(size, resize.after, resize.method)
     target = None if label is None else read_target(Path(label), codes, image=path, size=size)
     target = target if resize is None or target is None else resize.labels(target)

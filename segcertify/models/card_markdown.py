@@ -64,9 +64,10 @@ import segcertify as sc
 ```
 
 **What a certificate says.** It is about this model under the noise that was drawn. With probability at least 99.9%
-(alpha = 0.001), whatever change within the radius is made to the input, all certified {components} keep their label, the
-smoothed model's most likely one. Exactly: with probability at least 1 - alpha, the smoothed model's labels that are not ABSTAIN are the same for every input within
-the radius. It does not say that the labels are right, and says nothing of another model, another noise or a larger change.
+(alpha = 0.001), whatever change within the radius is made to the input, all certified {components} keep their label,
+the smoothed model's most likely one. Exactly: with probability at least 1 - alpha, the smoothed model's labels that are
+not ABSTAIN are the same for every input within the radius. It does not say that the labels are right, and says nothing
+of another model, another noise or a larger change.
 {again}
 
 ## Certified results

@@ -78,17 +78,22 @@ def _resizes(model: Segmenter) -> bool:
 
 
 def _warn_of_cropping(shape: tuple[int, ...], extent: tuple[int, ...]) -> None:
-    """Say that logits are smaller than an image or volume by no stride: stretched, they may be shifted."""
+    """Say that logits are smaller than an image or volume by no whole stride: stretched, they may be shifted."""
     found = shape[2:]
     if len(extent) not in (2, 3) or len(found) != len(extent):
         return
-    if any(-(-side // 2) < few < side for few, side in zip(found, extent, strict=True)):
+    if not all(few >= side or _by_a_stride(few, side) for few, side in zip(found, extent, strict=True)):
         warnings.warn(
             f"the model's logits of {_sides(found)} are stretched to the input's {_sides(extent)}: if the model cuts "
             "off borders (convolutions without padding), its labels are then shifted. Pad inside the model, or resize "
             "its logits there. If it resizes its input, this is right.",
             stacklevel=2,
         )
+
+
+def _by_a_stride(few: int, side: int) -> bool:
+    """Whether a side may have become as short by strides alone, each of which rounds up or down."""
+    return any(abs(few * stride - side) < stride for stride in range(2, side + 1))
 
 
 def _sides(extent: tuple[int, ...]) -> str:

@@ -13,8 +13,8 @@ TEXT_BYTES = 64 * MIB
 """bytes of a text file: a cloud, a list of names, a training log"""
 TEXT_LINES = 1_000_000
 """lines of such a text file"""
-PLY_BYTES = 256 * MIB
-"""bytes of a PLY file"""
+HEADED_BYTES = 256 * MIB
+"""bytes of a PLY or PCD file"""
 ARRAY_BYTES = 512 * MIB
 """bytes of a ``.npy`` file, or of a NIfTI file, packed and unpacked"""
 DETAILS_BYTES = 768 * MIB

@@ -101,6 +101,8 @@ def test_the_time_on_this_machine(segcertify, folder):
         assert found["estimated_seconds"] == pytest.approx(110 * found["timing"]["seconds_per_draw"])
         assert found["timing"]["seconds_per_draw"] >= 0.002
     assert "time of 110 draws on this machine, an estimate" in segcertify(*model, "--size", "30x40").text
+    free = segcertify(*model[:3], "--size", "30x40", "--json").json  # no n given: the time of the recommended one
+    assert free["estimated_seconds"] == pytest.approx((10 + free["recommended_n"]) * free["timing"]["seconds_per_draw"])
     metric = segcertify(*model, "--size", "30x40", "--share", 0.5, "--sigma", 0.25, "--json").json
     assert metric["estimated_seconds"] == pytest.approx(100 * metric["timing"]["seconds_per_draw"])
     for options, message in (
@@ -125,6 +127,8 @@ def test_a_size_a_recommended_n_and_the_radius_of_a_sigma(segcertify):
     values = segcertify("plan", "-N", "360X480", "--sigma", 0.25, "--json").json
     assert values["N"] == 360 * 480
     assert values["radius"] == sc.Gaussian(0.25).radius(0.75)
+    assert values["recommended_n"] == 130
+    assert f"{sc.plan(N=360 * 480, tau=0.75, alpha=0.001, n=130).tolerates} draws may disagree" in shown.text
     assert segcertify("plan", "-N", "16x8x4", "--json").json["N"] == 512
     for wrong in ("360x", "0x4", "many", "-3"):
         assert "a number of components is such as 2048" in segcertify("plan", f"-N={wrong}", code=2).text

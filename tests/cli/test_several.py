@@ -46,6 +46,8 @@ def test_each_input_of_a_folder_gets_its_own_certificate(photos, segcertify):
     assert list(found) == ["a", "b", "c"]
     assert [each.input_id for each in found.values()] == ["a", "b", "c"]
     assert len({each.seed for each in found.values()}) == 3
+    heads = [line for line in shown.out.splitlines() if line.endswith(":")]
+    assert heads == ["photos/a.png:", "photos/b.JPG:", "photos/c.npy:"]
     assert (
         "Each of these 3 claims is false with probability at most 0.001, any of them with at most 0.003." in shown.text
     )

@@ -94,6 +94,24 @@ def test_a_photograph_is_resized_as_it_is_seen(tmp_path):
     assert (found.resize, found.x.shape) == (Resize((4, 8), (2, 4)), (3, 2, 4))
 
 
+def test_a_label_says_which_way_its_photograph_lies(tmp_path):
+    """Upright where only that fits; as stored where that fits, as in data sets."""
+    exif = Image.Exif()
+    exif[0x0112] = 6  # lying on its side
+    Image.fromarray(trees.picture(0, (4, 8))).save(tmp_path / "a.png", exif=exif)
+    labels = trees.values(0, (8, 4), [0, 1])
+    write(tmp_path / "upright.png", labels)
+    write(tmp_path / "stored.png", labels.T.copy())
+    seen = data.read_input(tmp_path / "a.png")
+    found = data.read_input(tmp_path / "a.png", label=tmp_path / "upright.png")
+    np.testing.assert_array_equal(found.x, seen.x)
+    np.testing.assert_array_equal(found.target, labels)
+    assert found.preprocessing == seen.preprocessing
+    stored = data.read_input(tmp_path / "a.png", label=tmp_path / "stored.png")
+    assert (stored.x.shape, stored.target.shape) == ((3, 4, 8), (4, 8))
+    np.testing.assert_array_equal(np.rot90(stored.x, -1, (1, 2)), seen.x)
+
+
 def test_what_is_refused(tmp_path):
     write(tmp_path / "a.png", trees.picture(0, (5, 7)))
     write(tmp_path / "label.png", np.full((5, 7), 3, np.uint8))

@@ -247,6 +247,8 @@ def test_logits_that_are_cropped_are_a_warning():
     x = torch.rand(3, 36, 48, generator=torch.Generator().manual_seed(0))
     with pytest.warns(UserWarning, match=r"logits of 32 x 44 are stretched to the input's 36 x 48.*Pad inside"):
         sc.sample(cropping, x, noise=sc.Gaussian(0.1), n=4, n0=2, seed=0)
+    with pytest.warns(UserWarning, match="logits of 14 x 20 are stretched"):  # cut, and coarser by 2
+        sc.sample(lambda b: cropping(b)[:, :, 2:-2:2, 2:-2:2], x, noise=sc.Gaussian(0.1), n=4, n0=2, seed=0)
     for stride in (2, 4, 5):  # coarser by a stride is as ever: warnings are errors here
         sc.sample(lambda b, s=stride: cropping_free(b)[:, :, ::s, ::s], x, noise=sc.Gaussian(0.1), n=4, n0=2, seed=0)
 

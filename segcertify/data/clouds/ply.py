@@ -33,7 +33,7 @@ class _Header(NamedTuple):
 
 def read_ply(path: Path, names: Sequence[str]) -> FloatArray:
     """Some properties of each vertex, (vertices, names). Vertices come first in the file; what follows is not read."""
-    content = read_bytes(path, most=limits.PLY_BYTES)
+    content = read_bytes(path, most=limits.HEADED_BYTES)
     header = _header(path, content)
     missing = [name for name in names if name not in header.properties]
     if missing:
@@ -61,7 +61,7 @@ def read_ply(path: Path, names: Sequence[str]) -> FloatArray:
 
 def ply_properties(path: Path) -> tuple[str, ...]:
     """What each vertex has, by name."""
-    return tuple(_header(path, read_bytes(path, most=limits.PLY_BYTES)).properties)
+    return tuple(_header(path, read_bytes(path, most=limits.HEADED_BYTES)).properties)
 
 
 def _header(path: Path, content: bytes) -> _Header:

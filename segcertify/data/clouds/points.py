@@ -1,4 +1,4 @@
-"""Points in files: one cloud as a table of numbers, from text, ``.npy`` or PLY."""
+"""Points in files: one cloud as a table of numbers, from text, ``.npy``, PLY or PCD."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from segcertify.arrays import FloatArray
-from segcertify.data.clouds.headed_text import FORMS, read_headed
+from segcertify.data.clouds.csv import read_csv
+from segcertify.data.clouds.pcd import pcd_fields, read_pcd
 from segcertify.data.clouds.ply import ply_properties, read_ply
 from segcertify.data.clouds.text import numbered_lines, parse_lines
 from segcertify.data.files import read_npy
@@ -25,13 +26,15 @@ def form(path: Path) -> str:
 def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> FloatArray:
     """The wanted columns of each point, (points, wanted), all finite.
 
-    ``.npy`` files and text files (all but ``.npy`` and ``.ply``) hold
+    ``.npy`` files and text files (all but ``.npy``, ``.ply`` and ``.pcd``) hold
     ``columns``, a row for each point; PLY files, PCD files and CSV files with a line of names say what they hold.
     """
     if form(path) == ".ply":
         table = read_ply(path, wanted)
-    elif form(path) in FORMS and (headed := read_headed(path)).names:
-        table = headed.table(wanted, path=path)
+    elif form(path) == ".pcd":
+        table = read_pcd(path, wanted)
+    elif form(path) == ".csv" and (csv := read_csv(path)).names:
+        table = csv.table(wanted, path=path)
     else:
         rows = _array(path, columns) if form(path) == ".npy" else parse_lines(_lines(path), columns, path=path)
         table = rows[:, [columns.index(name) for name in wanted]]
@@ -48,9 +51,9 @@ def read_points(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> Fl
 
 
 def layout_of(path: Path, layouts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """The layout of a file: the one with as many columns; for PLY files the longest whose properties are all there."""
-    names = ply_properties(path) if form(path) == ".ply" else read_headed(path).names if form(path) in FORMS else ()
-    if form(path) == ".ply" or names:
+    """The layout of a file: the one with as many columns, or the longest whose names the file has all."""
+    names = _names(path)
+    if names is not None:
         fitting = [layout for layout in layouts if set(layout) <= set(names)]
         found = f"the properties {', '.join(names) or 'none'}"
     else:
@@ -63,9 +66,21 @@ def layout_of(path: Path, layouts: Sequence[tuple[str, ...]]) -> tuple[str, ...]
     return max(fitting, key=len)
 
 
+def _names(path: Path) -> tuple[str, ...] | None:
+    """What a file calls the numbers of its points; None if it does not name them."""
+    match form(path):
+        case ".ply":
+            return ply_properties(path)
+        case ".pcd":
+            return pcd_fields(path)
+        case ".csv":
+            return read_csv(path).names or None
+    return None
+
+
 def location(path: Path, index: int) -> str:
     """Where a point is in its file: the line of a text file, else its number, counted from 1."""
-    if form(path) in (".npy", ".ply"):
+    if form(path) in (".npy", ".ply", ".pcd"):
         return f"{path}, point {index + 1}"
     return f"{path}, line {[number for number, _ in numbered_lines(_lines(path))][index]}"
 
@@ -84,8 +99,8 @@ def _width(path: Path) -> int:
 
 
 def _lines(path: Path) -> list[str]:
-    if form(path) in FORMS:
-        return read_headed(path).lines
+    if form(path) == ".csv":
+        return read_csv(path).lines
     return read_lines(path, cure="a file's suffix must say what it is")
 
 

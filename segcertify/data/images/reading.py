@@ -43,7 +43,7 @@ class ImageFiles(NamedTuple):
 def read_image(path: Path, *, resize: Resize | None = None, upright: bool = False) -> npt.NDArray[np.float32]:
     """An image as RGB (3, height, width) in [0, 1], resized if ``resize`` says how.
 
-    ``upright`` turns a photograph as its camera says (EXIF). Label images belong to the pixels as they are stored.
+    ``upright`` turns a photograph as its camera says (EXIF).
     """
     with _opened(path) as image:
         if image.mode.startswith(("I", "F")):
@@ -95,6 +95,12 @@ def image_size(path: Path, *, upright: bool = False) -> Size:
     with _opened(path) as image:
         sideways = upright and _orientation(image) in range(5, 9)
         return (image.width, image.height) if sideways else (image.height, image.width)
+
+
+def lies_upright(label: Path, image: Path) -> bool:
+    """Whether a label image fits its photograph upright, as its camera says (EXIF), and not as it is stored."""
+    size = image_size(label)
+    return size != image_size(image) and size == image_size(image, upright=True)
 
 
 def _orientation(image: Image.Image) -> Any:
