@@ -102,7 +102,8 @@ def evaluate(
 
     ``engine`` says where draws are made (`segcertify.engines.Engine`): "local" is this process, or so many ``workers``
     of this machine; "ray" is a Ray cluster, perhaps at an ``address``. A run may be resumed on another engine, and its
-    votes are the same: the number of threads of each process that draws is recorded, and kept.
+    votes are the same: the number of threads of each process that draws and ``batch_size`` are recorded, and kept
+    unless another ``batch_size`` is given.
     """
     claims, chosen = distinct(settings), procedures(corrections, k=k, b=b)
     drawn: Callable[[float], Noise] = parse(noise) if isinstance(noise, str) else noise
@@ -114,6 +115,7 @@ def evaluate(
     chosen_engine, folder = as_engine(engine, workers, address), RunFolder(out, data.ids)
     with locked(folder.path), _workers(chosen_engine, folder, model, precision, device) as pool:
         device = working_device(device, model) if pool is None else torch.device(pool.device)
+        batch_size = folder.batch_size if batch_size is None else require_integer("batch_size", batch_size)
         past = folder.past()
         compared = any(metric.needs_target for metric in wanted)
         broken = broken_scenes(data, range(len(past.ids), len(data)), progress=progress, compared=compared)
@@ -154,6 +156,7 @@ def evaluate(
             ),
             cap=None if cap is None else require_cap(cap),
             threads=folder.threads or chosen_engine.threads,
+            batch_size=batch_size,
         )
         model, attacked = with_precision(model, precision), None
         if attack is not None:

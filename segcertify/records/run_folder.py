@@ -73,6 +73,11 @@ class RunFolder:
         """How many threads each process has that draws for the evaluation that has begun here; None if not known."""
         return self.configuration()["threads"] if self.claimed else None
 
+    @property
+    def batch_size(self) -> int | None:
+        """The batch size that was asked for when the evaluation began here; None if none was, or none has begun."""
+        return self.configuration()["batch_size"] if self.claimed else None
+
     def claim(self, configuration: Configuration) -> None:
         """Make the folder, or check that it is this run's. Raises `InputError` if another run began here."""
         wanted = asdict(configuration)
@@ -82,6 +87,7 @@ class RunFolder:
                 del wanted["noises"]
             if found["threads"] is None:
                 del wanted["threads"]
+            del wanted["batch_size"]  # a smaller one may be what lets a run go on
             require_same_run(found, wanted, where=self.path, notes=NOTES)
         else:
             stored = json.loads(json.dumps({"format": FORMAT, **wanted}))  # as it will be read
@@ -232,7 +238,8 @@ def _migrated(found: dict[str, Any]) -> dict[str, Any]:
     """
     found = {
         "noise": "gaussian", "categories": {}, "attack": None, "k": None, "noises": None, "seed_given": True,
-        "preprocessing": None, "metrics": None, "sets": [], "looks": None, "cap": None, "threads": None, **found,
+        "preprocessing": None, "metrics": None, "sets": [], "looks": None, "cap": None, "threads": None,
+        "batch_size": None, **found,
     }  # fmt: skip
     found["noise"] = OLD_NOISES.get(str(found["noise"]), found["noise"])
     found.setdefault("identity", found.pop("weights", ""))

@@ -147,8 +147,8 @@ class Configuration:
     ``seed_given`` is False if the operating system drew the seed. ``preprocessing`` is what is done to every scene's
     file before the noise (`segcertify.preprocessing`). ``sets`` are ways to certify sets of labels (`SETS`), if any.
     ``cap`` is the probability whose radius no component exceeds in curves over all radii, None without one.
-    ``threads`` are those of each process that draws, which may decide the last bit of a logit; earlier versions did not
-    record them.
+    ``threads`` are those of each process that draws, and ``batch_size`` is what the run began with (None: it is found).
+    Both may decide the last bit of a logit; earlier versions did not record them.
     """
 
     model: str
@@ -175,6 +175,7 @@ class Configuration:
     looks: LookSettings | None = None
     cap: float | None = None
     threads: int | None = None
+    batch_size: int | None = None
     version: str = __version__
 
     @property

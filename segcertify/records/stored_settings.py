@@ -82,6 +82,7 @@ def _require_numbers(found: Mapping[str, Any]) -> None:
         ("n0", 0, LARGEST),
         ("k", 1, LARGEST),
         ("threads", 1, LARGEST),
+        ("batch_size", 1, LARGEST),
     ):
         if found.get(name) is not None:
             require_integer(name, found[name], at_least=least, at_most=most)

@@ -111,7 +111,8 @@ def test_a_run_that_is_asked_to_stop_keeps_its_draws_and_ends_its_workers(pets, 
     workers = descendants(process.pid)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    assert (process.returncode, gone(workers)) == (130, True), said
+    assert process.returncode == 130, said
+    wait_for(lambda: gone(workers))  # with them the tracker of Python's own, which ends a little after its driver
     assert "stopped by SIGINT" in said
     assert "draws" in said
     assert "Traceback" not in said

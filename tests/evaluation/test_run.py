@@ -379,6 +379,29 @@ def test_a_failing_scene_loses_nothing_that_was_finished(pets, tmp_path):
     )
 
 
+@pytest.mark.parametrize(("given", "largest"), [({}, 7), ({"batch_size": 3}, 3)], ids=["as it began", "another"])
+def test_a_resumed_run_keeps_its_batch_size(pets, tmp_path, given, largest):
+    """The last bit of a network's logit may depend on its batch."""
+    data, sizes = load(f"pets:{pets}"), []
+
+    def watched(batch):
+        sizes.append(len(batch))
+        if len(sizes) == 60:
+            raise ValueError("no more")
+        return brightness(batch)
+
+    with pytest.raises(ValueError, match="no more"):
+        evaluate(watched, data, out=tmp_path, settings=SETTINGS, name="m", batch_size=7, seed=0)
+    assert max(sizes) == 7
+    [begun] = tmp_path.glob("resume-*")
+    begun.unlink()  # a scene that was begun keeps its own
+    del sizes[:]
+    sizes += [0] * 60
+    evaluate(watched, data, out=tmp_path, settings=SETTINGS, name="m", seed=0, **given)
+    assert max(sizes) == largest
+    assert '"batch_size": 7' in (tmp_path / "config.json").read_text()
+
+
 KILLED = """
 import os, signal, sys
 import torch
