@@ -25,7 +25,7 @@ from segcertify.models.networks.fused_lite import FusedLite
 from segcertify.models.networks.fused_pointnet2 import FusedPointNet2
 from segcertify.models.networks.hrnet import HRNet
 from segcertify.models.networks.lite import Lite
-from segcertify.models.networks.pointnet2 import PointNet2
+from segcertify.models.networks.pointnet2 import CENTRES, PointNet2
 from segcertify.models.wrappers.precision import PRECISIONS, Autocast, with_precision
 from segcertify.sampling.identity import Execution, identity, weights_digest
 
@@ -33,6 +33,8 @@ Model = TypeVar("Model", bound=nn.Module)
 
 EXAMPLE = 1, 3, 64, 64
 """The shape of the images that a network is tried on, if none is given."""
+ROUNDING = 2.0**-6
+"""How much a fused network's answers may differ from the network's, as a share of their range: TF32 has 10 bits."""
 
 _MADE: WeakKeyDictionary[nn.Module, tuple[dict[str, Any], nn.Module]] = WeakKeyDictionary()
 """The copy of each model that was asked for last, by `for_sampling`, with the identity that the model had then."""
@@ -120,15 +122,22 @@ def compile_seconds(model: nn.Module) -> float:
 
 
 def _fused(model: nn.Module, device: str) -> tuple[nn.Module, int]:
-    """The model with its networks replaced by fused ones, if all their batch norms are folded, and how many were."""
-    if isinstance(model, HRNet | Lite):
-        if any(isinstance(each, nn.BatchNorm2d) for each in model.modules()):
-            return model, 0
-        if isinstance(model, HRNet):
-            return FusedHRNet(model, pad=device == "cuda"), 1
-        return (FusedLite(model), 1) if device == "cpu" else (model, 0)
-    if isinstance(model, PointNet2):
-        return (FusedPointNet2(model), 1) if device == "cpu" else (model, 0)
+    """The model with its networks replaced by fused ones, and how many were.
+
+    Only networks of exactly these classes, whose batch norms are folded, and only where both give the same answers: a
+    class of a user's own may compute something else from the same weights.
+    """
+    fused: nn.Module | None = None
+    if type(model) is HRNet and not _batch_norms(model):
+        fused = FusedHRNet(model, pad=device == "cuda")
+    elif type(model) is Lite and not _batch_norms(model) and device == "cpu":
+        fused = FusedLite(model)
+    elif type(model) is PointNet2 and device == "cpu":
+        fused = FusedPointNet2(model)
+    if fused is not None and _same_answers(fused, model):
+        return fused, 1
+    if isinstance(model, HRNet | Lite | PointNet2):
+        return model, 0
     count = 0
     for name, child in list(model.named_children()):
         replaced, found = _fused(child, device)
@@ -136,6 +145,21 @@ def _fused(model: nn.Module, device: str) -> tuple[nn.Module, int]:
         if replaced is not child:
             setattr(model, name, replaced)
     return model, count
+
+
+def _batch_norms(model: nn.Module) -> bool:
+    return any(isinstance(each, nn.BatchNorm2d) for each in model.modules())
+
+
+@torch.inference_mode()
+def _same_answers(fused: nn.Module, model: nn.Module) -> bool:
+    """Whether two networks, of images or of clouds, give the same answers to a fixed input, but for rounding."""
+    columns, tensor = getattr(model, "columns", None), next(model.parameters())
+    shape = (1, CENTRES[0], columns) if columns else EXAMPLE
+    given = torch.rand(shape, generator=torch.Generator().manual_seed(0)).to(tensor)
+    answers = [network(given, [0], seeds=[0]) if columns else network(given) for network in (fused, model)]
+    one, other = (answer.double() for answer in answers)
+    return bool((one - other).abs().max() <= ROUNDING * (other.max() - other.min()))
 
 
 def _cast(module: nn.Module, dtype: torch.dtype) -> None:

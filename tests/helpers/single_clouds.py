@@ -5,6 +5,7 @@ import numpy as np
 MODELS = """
 import torch
 from segcertify.models import PartSegmenter, PointNet2
+from segcertify.models.networks.pointnet2 import checked
 
 SEEN = []
 
@@ -12,7 +13,7 @@ class ByHeight(PointNet2):
     "Legs are low, backs are high; takes no time."
 
     def forward(self, points, category=None, seeds=None):
-        points, _ = self._checked(points, category)
+        points, _ = checked(points, category, normals=self.normals, categories=self.categories)
         SEEN.append(points)
         logits = torch.zeros(len(points), 50, points.shape[1])
         logits[:, 12], logits[:, 14] = 9 * points[..., 1], -9 * points[..., 1]

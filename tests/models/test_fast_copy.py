@@ -16,6 +16,7 @@ from segcertify.models import (
     HRNet,
     Lite,
     MultiScale,
+    PointNet2,
     View,
     adapt,
     compile_seconds,
@@ -106,6 +107,44 @@ def test_the_sampler_runs_the_copy_of_a_loaded_model_and_of_no_other(monkeypatch
     assert wrapped.fast
     assert with_precision(model, "bf16").fast
     assert not hasattr(MultiScale(plain, [0.5]), "__dict__") or not MultiScale(plain, [0.5]).fast
+
+
+class Upside(Lite):
+    """What a user may derive: other answers from the same weights."""
+
+    def forward(self, batch):
+        return -super().forward(batch)
+
+
+class UpsideHR(HRNet):
+    def forward(self, batch):
+        return -super().forward(batch)
+
+
+class UpsidePoints(PointNet2):
+    def forward(self, points, category=None, seeds=None):
+        return -super().forward(points, category, seeds)
+
+
+def gelu():
+    """One activation of a loaded network was replaced: its class is as it was."""
+    net = network()
+    for module in net.modules():
+        for name, child in module.named_children():
+            if isinstance(child, nn.ReLU | nn.ReLU6):
+                setattr(module, name, nn.Tanh())
+    return net
+
+
+@pytest.mark.parametrize("made", [lambda: Upside(4, 16, 16), lambda: UpsideHR(TINY), gelu, lambda: UpsidePoints(False)])
+def test_a_network_that_computes_something_else_is_never_replaced(made):
+    """Fused networks take the weights of their class, whatever a class derived from it makes of these."""
+    net = made().eval()
+    asked = ((torch.rand(2, 600, 3), [0, 0], [1, 2]),) if isinstance(net, PointNet2) else ((torch.rand(2, 3, 40, 50),),)
+    for given in asked:
+        with torch.inference_mode():
+            one, other = net(*given), optimised(net)(*given)
+        assert (one - other).abs().max() <= 1e-4 * (one.max() - one.min())
 
 
 def test_load_gives_the_network_itself():
