@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -32,7 +31,7 @@ class ProcessWorker:
     def __init__(self, source: Source, device: str, sent: bytes = b"") -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, source, device, sent), daemon=True)
+        self.process = context.Process(target=serve, args=(theirs, source, device, bool(sent)), daemon=True)
         self._theirs, self._sent, self._stopped = theirs, sent, False
 
     def start(self) -> dict[str, Any]:
@@ -47,6 +46,8 @@ class ProcessWorker:
         if self._stopped:  # meanwhile
             self.stop()
         try:
+            if self._sent:
+                self._send(self._sent)
             found: dict[str, Any] = self._answer(START_PATIENCE)
         except WorkerLostError as error:
             raise WorkerLostError(
@@ -57,11 +58,7 @@ class ProcessWorker:
 
     def ask(self, task: Task, arrays: Sequence[Any], patience: float) -> Any:
         """Send a task and wait."""
-        message = pickled((task, arrays), "what a task needs, such as a metric,")
-        try:
-            self._pipe.send_bytes(message)
-        except OSError:
-            raise self._lost() from None
+        self._send(pickled((task, arrays), "what a task needs, such as a metric,"))
         return self._answer(patience)
 
     def stop(self) -> None:
@@ -70,6 +67,12 @@ class ProcessWorker:
         if self.process.pid is not None:
             self.process.kill()
             self.process.join(10)
+
+    def _send(self, message: bytes) -> None:
+        try:
+            self._pipe.send_bytes(message)
+        except OSError:
+            raise self._lost() from None
 
     def _answer(self, patience: float) -> Any:
         try:
@@ -105,26 +108,31 @@ def _program_hidden() -> Iterator[None]:
         sys.modules["__main__"] = program
 
 
-def serve(pipe: Connection, source: Source, device: str, sent: bytes) -> None:
-    """The work of the process: it loads the model, then answers tasks. It ends with its driver, whatever it does."""
+def serve(pipe: Connection, source: Source, device: str, sent: bool) -> None:
+    """The work of the process: it loads the model or has it sent, then answers tasks. It ends with its driver."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal: the driver decides
     threading.Thread(target=_end_with_the_driver, name="driver", daemon=True).start()
     with suppress(EOFError, OSError):
         try:
             torch.set_num_interop_threads(1)
-            host, described = source.host(device, _received(sent) if sent else None)
+            host, described = source.host(device, _received(pipe) if sent else None)
         except Exception as error:
             pipe.send((portable(error), None))
             return
         pipe.send((None, described))
         while True:
-            pipe.send(_answered(host, pipe.recv_bytes()))
+            pipe.send(_answered(host, pipe))
 
 
-def _answered(host: Host, message: bytes) -> tuple[Exception | None, Any]:
-    """The answer to a task of the driver, or the error."""
+def _answered(host: Host, pipe: Connection) -> tuple[Exception | None, Any]:
+    """The answer to the driver's next task, or the error. Raises `EOFError` or `OSError` if the driver is gone."""
     try:
-        task, arrays = pickle.loads(message)
+        task, arrays = pipe.recv()
+    except (EOFError, OSError):
+        raise
+    except Exception as error:
+        return portable(error), None
+    try:
         return None, task(host, *arrays)
     except Exception as error:
         return portable(error), None
@@ -138,10 +146,10 @@ def _end_with_the_driver() -> None:
         os._exit(1)
 
 
-def _received(sent: bytes) -> Any:
+def _received(pipe: Connection) -> Any:
     """The model that the driver sent: its own user's object."""
     try:
-        return pickle.loads(sent)
+        return pipe.recv()
     except Exception as error:
         raise InputError(
             f"the model does not arrive in another process ({type(error).__name__}: {error}): define its class or "

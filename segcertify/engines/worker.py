@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -30,7 +31,8 @@ class Worker(Protocol):
 def portable(error: BaseException) -> Exception:
     """An error as it can travel to the driver: one that cannot is told in words."""
     try:
-        if isinstance(error, Exception) and type(pickle.loads(pickle.dumps(error))) is type(error):  # of our own
+        pickle.dumps(error)
+        if isinstance(error, Exception) and type(copy.copy(error)) is type(error):  # made anew as on arrival
             return error
     except Exception:
         pass
