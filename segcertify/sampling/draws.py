@@ -60,7 +60,7 @@ class Draws:
         """The flag that kernels raise at scores that are not finite."""
         self._given = x if given is None else given
         self._digest = _THREAD.submit(input_digest, self._given) if x.is_cuda else None
-        self._verified = {1}
+        self._verified_sizes = {1}
         """The sizes of batches of which entries were asked again; a single entry has no others beside it."""
         self.ahead = range(0)
         """The draws for agreement that come next after the candidates, and may join their last batch."""
@@ -135,32 +135,29 @@ class Draws:
         batch: list[Address] = [(phase, index) for index in range(start, start + wanted)]
         batch += [("agree", index) for index in ahead]
         try:
-            size, (drawn, verification) = halve_until_it_fits(partial(self._verifiable, batch), len(batch))
+            size, drawn = halve_until_it_fits(partial(self._verified, batch), len(batch))
         except (InputError, RuntimeError) as error:
             raise self._failed(error, phase, start) from error
         if size < len(batch):
             self.batch_size = size
-        if drawn.components != self.components:
-            raise InputError(f"the model's components changed from {self.components} to {drawn.components}")
-        if verification is not None:
-            try:
-                drawn = verification.compare(drawn)
-            except RuntimeError as error:  # memory that ran out: all else is an InputError
-                raise self._failed(error, phase, start) from error
-            self._verified.add(size)
         if size > wanted:
             self._made = ahead.start, drawn.part(slice(wanted, None))
             return wanted, drawn.part(slice(wanted))
         return size, drawn
 
-    def _verifiable(self, batch: Sequence[Address], size: int) -> tuple[Outputs, Verification | None]:
-        """What the model says to the first draws of a batch, and their verification, if no batch was as large."""
+    def _verified(self, batch: Sequence[Address], size: int) -> Outputs:
+        """What the model says to the first draws of a batch; the first of each size is verified."""
         batch = batch[:size]
-        verification = Verification(self, batch) if size not in self._verified else None
+        verification = Verification(self, batch) if size not in self._verified_sizes else None
         drawn = self.made(batch)
         if drawn.scores is None:
             _ = drawn.labels  # checked here, where memory may run out and the model is to blame
-        return (drawn if verification is None else verification.first(drawn)), verification
+        if drawn.components != self.components:
+            raise InputError(f"the model's components changed from {self.components} to {drawn.components}")
+        if verification is not None:
+            drawn = verification.compare(verification.first(drawn))
+            self._verified_sizes.add(size)
+        return drawn
 
     def _made_before(self, phase: Phase, start: int, limit: int) -> tuple[int, Outputs] | None:
         """Draws that were made in the batch of the candidates, if these are the next ones."""

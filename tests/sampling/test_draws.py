@@ -397,7 +397,7 @@ def test_the_plan_of_batches_is_what_is_made(n, n0, size, planned):
     assert smooth.draws(image()).batch_sizes(n, n0) == planned
     sizes.clear()
     draws = smooth.draws(image())
-    draws._verified.update(range(size + 1))  # no second answers
+    draws._verified_sizes.update(range(size + 1))  # no second answers
     if n0:
         list(draws.outputs("candidate", 0, n0))
     list(draws.outputs("agree", 0, n))

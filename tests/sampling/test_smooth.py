@@ -52,6 +52,22 @@ def test_out_of_memory_halves_the_batch_and_goes_on():
     assert 4 in sizes
 
 
+@pytest.mark.parametrize("second", [3, 4])
+def test_memory_that_runs_out_while_a_batch_is_checked_halves_it(second):
+    """The answers of the whole batch are kept meanwhile: a smaller one leaves room."""
+    sizes = []
+
+    def model(batch):
+        sizes.append(len(batch))
+        if sizes.count(8) and sizes[sizes.index(8) :].count(2) == second and 4 not in sizes:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return stripes(batch)
+
+    found = sc.sample(model, image(), noise=NOISE, n=16, n0=8, seed=0, batch_size=8)
+    assert same(found, sc.sample(stripes, image(), noise=NOISE, n=16, n0=8, seed=0))
+    assert (4 in sizes) == (second == 3)  # the pairs of a batch of 8 are three
+
+
 def test_out_of_memory_in_the_probe():
     """A batch of two does not fit, one does."""
 
