@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 
 from segcertify.arrays import IntArray
 from segcertify.class_counts import from_planes
-from segcertify.errors import InputError
+from segcertify.errors import InputError, require_integer
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import COUNTS, Checkpoint, State
 from segcertify.sampling.draws import Counts, Draws, count_type
@@ -43,6 +43,13 @@ class Kept:
 
     counts: bool = False
     classes: int | None = None
+
+    @classmethod
+    def of(cls, draws: Draws, counts: bool, classes: int | None) -> Self:
+        """With as many classes as the model's logits have, or as the caller says."""
+        if classes is not None and draws.classes not in (None, require_integer("classes", classes)):
+            raise InputError(f"the model's logits have {draws.classes} classes, but classes={classes}: leave it out")
+        return cls(counts, draws.classes or classes)
 
 
 def sampled(

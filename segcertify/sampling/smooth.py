@@ -213,7 +213,7 @@ class Smooth:
         draws.watch = watch
         mask = None if mask is None else require_mask(mask, draws.components)
         tested = None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest()
-        kept = Kept(bool(counts), _known_classes(classes, draws))
+        kept = Kept.of(draws, bool(counts), classes)
         run = {
             "mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes, "looks": times or None,
             "counts": kept.counts or None, "classes": kept.classes if counts else None,
@@ -288,9 +288,7 @@ class Smooth:
         elif until is not None:
             raise InputError(f"until={until!r} is asked at looks: give looks too, such as looks=4")
         model = self.identity(draws)
-        stored.require_same_run(
-            draws, n=n, n0=n0, mask=mask, looks=times, model=model, preprocessing=preprocessing
-        )  # fmt: skip
+        stored.require_same_run(draws, n=n, n0=n0, mask=mask, looks=times, model=model, preprocessing=preprocessing)
         rule = stored.ending(rule) if rule is not None and stored.votes is not None else rule
         if counts and stored.votes is not None and stored.votes.counts is None:
             raise InputError(
@@ -348,13 +346,6 @@ class Smooth:
         with progress_bar(require_integer("n", n), "drawing", show=progress) as advance:
             counted = draws.agreement("agree", 0, n, wanted, draws.zeros(n), advance=advance)
             return last(counted).cpu().numpy().astype(np.int32)
-
-
-def _known_classes(given: int | None, draws: Draws) -> int | None:
-    """How many classes the model has, as its logits or the caller say."""
-    if given is not None and draws.classes not in (None, require_integer("classes", given)):
-        raise InputError(f"the model's logits have {draws.classes} classes, but classes={given}: leave it out")
-    return draws.classes or given
 
 
 def sample(

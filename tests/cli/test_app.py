@@ -42,6 +42,7 @@ def test_each_command_has_its_file():
     assert files - {
         "__init__",
         "certificates",
+        "engines",
         "inputs",
         "metric_audits",
         "metric_certificates",

@@ -6,6 +6,7 @@ from segmenters import NOISE, image, same
 
 import segcertify as sc
 from segcertify.sampling.streams import DrawStream
+from segcertify.sampling.verification import Verification
 
 REFUSED = "different answers to the same noisy input"
 
@@ -138,6 +139,20 @@ def test_other_draws_stand_beside():
 def test_votes_are_those_of_a_model_without_doubt():
     settings = {"noise": NOISE, "n": 60, "n0": 10, "seed": 0}
     assert same(sc.sample(Rounding(0.0), image(), **settings), sc.sample(right, image(), **settings))
+
+
+def test_a_model_cannot_know_which_entries_are_asked_again():
+    """The first and the last always; the four between depend on the seed, the input's id and the batch's size."""
+
+    def entries(seed, input_id="", size=100):
+        draws = sc.Smooth(right, NOISE, seed=seed).draws(image(), input_id)
+        return Verification(draws, [("agree", j) for j in range(size)])._entries
+
+    chosen = [entries(seed) for seed in range(20)]
+    assert all(len(set(each)) == 6 and {0, 99} <= set(each) for each in chosen)
+    assert len(set(map(tuple, chosen))) == 20
+    assert len(set().union(*chosen)) > 40  # of 82 that 80 random ones make on average
+    assert len({tuple(entries(*case)) for case in ((0,), (0, "b"), (0, "", 99))}) == 3
 
 
 def test_the_neighbours_address_is_its_own():
