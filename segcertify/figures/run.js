@@ -268,12 +268,12 @@ function showChart({ title, y, series, words }) {
   const marker = svg(plot, "line", { y1: TOP, y2: down(0), x1: LEFT, x2: LEFT, stroke: "var(--ink)", visibility: "hidden" });
   plot.addEventListener("pointermove", (event) => {
     const box = plot.getBoundingClientRect(), u = (event.clientX - box.left) / box.width * WIDE;
-    const radius = limit((u - LEFT) / (WIDE - LEFT - 12), 0, 1) * far;
+    const text = (limit((u - LEFT) / (WIDE - LEFT - 12), 0, 1) * far).toPrecision(3), radius = +text;  // read at the R that is shown
     marker.setAttribute("visibility", "visible");
     for (const end of ["x1", "x2"]) marker.setAttribute(end, across(radius));
     const known = sound.map((each) => [each.name, heightAt(each, radius)]).filter((each) => each[1] !== null);
     const read = known.map(([name, value]) => `${name}: ${(Math.floor(1e4 * value) / 1e4).toFixed(4)}`);
-    reading.textContent = `R = ${radius.toPrecision(3)}: ${read.join("; ")}`;
+    reading.textContent = `R = ${text}: ${read.join("; ")}`;
   });
   const caption = element(block, "figcaption");
   for (const text of words) element(caption, "p", text);

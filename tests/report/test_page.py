@@ -362,6 +362,12 @@ def test_tables_sort_and_views_change(run, folder, tmp_path):
         const plot = document.querySelector("#curves figure > svg");
         plot.dispatchEvent(new PointerEvent("pointermove", { clientX: 0, clientY: 0 }));
         seen.reading = document.querySelector(".reading").textContent;
+        const box = plot.getBoundingClientRect();
+        seen.readings = [...Array(40).keys()].map((i) => {
+            plot.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + box.width * i / 40, clientY: 0 }));
+            const text = document.querySelector(".reading").textContent;
+            return [text, +plot.querySelector("line[visibility=visible]").getAttribute("x1")];
+        });
         """,
     )  # fmt: skip
     rows = [(row[0], row[1]) for row in run.class_table().rows]
@@ -376,6 +382,11 @@ def test_tables_sort_and_views_change(run, folder, tmp_path):
     assert seen["charts"] == 3
     curve = run.curves()[0]
     assert f"certified, all radii at once: {curve.certified(0):.4f}"[:-1] in seen["reading"]
+    far = max(x for each in data_of(tmp_path / "deep" / "index.html")["charts"][0]["series"] for x, _ in each["points"])
+    for text, x in seen["readings"]:  # curves are read at the radius that is shown, which no rounding makes larger
+        radius, height = re.search(r"R = ([\d.]+): .*?all radii at once: ([\d.]+)", text).groups()
+        assert (x - 48) / 580 * far == pytest.approx(float(radius), abs=1e-9)
+        assert float(height) <= curve.certified(float(radius)) + 1e-12
 
 
 @in_browser
