@@ -64,11 +64,13 @@ def test_a_cpu_has_its_tables(tmp_path, monkeypatch):
         },
         "whole": {"camvid": {"before": run | {"seconds": 140.0}, "now": run}},
         "memory": {"pets": {"before": run | {"peak_gb": 14.0, "finished": False}, "now": run}},
+        "agreement": {"pets": {"images": 1, "pixels": 38400, "same": 38399 / 38400}},
     }  # fmt: skip
     (tmp_path / "cpu.json").write_text(json.dumps(values), encoding="utf-8")
     found = speed_page.cpu()
     assert "| pets | 13 | 50 ms | 20 ms | 21 ms | 1.05 | 1.08 |" in found
     assert "| camvid | before | 140 s | 15 s | 0.54 GB |" in found
+    assert "| pets | 1 | 38,400 | 99.9% |" in found
     assert "| pets | before | 8 s | 15 s | 14.00 GB, then it failed |" in found
 
 
