@@ -50,11 +50,12 @@ SIZES = {"pets": (3, 160, 160), "camvid": (3, 360, 480), "parts": (2048, 6)}
 PHOTOGRAPH = """
 import resource, torch, segcertify as sc
 resource.setrlimit(resource.RLIMIT_DATA, ({limit}, {limit}))
+resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds}))
 x = torch.rand(3, 3000, 4000, generator=torch.Generator().manual_seed(1))
 sc.sample(sc.models.load({name!r}), x, noise=sc.Gaussian({sigma}), n=2, n0=1, seed=0, progress=False)
 """
-LIMIT_GB = 14
-"""What a process may hold while it samples a photograph."""
+LIMIT_GB, LIMIT_SECONDS = 14, 900
+"""What a process may hold, and how long a processor may work for it, while it samples a photograph."""
 N, N0, SIGMA = 100, 10, 0.25
 
 
@@ -208,7 +209,7 @@ def memory(names: list[str], homes: dict[str, Path]) -> dict[str, Any]:
     """The peak of sampling a tensor of 12 million pixels."""
     found: dict[str, Any] = {}
     for name, (version, home) in itertools.product(names, homes.items()):
-        code = PHOTOGRAPH.format(name=name, sigma=SIGMA, limit=LIMIT_GB * 10**9)
+        code = PHOTOGRAPH.format(name=name, sigma=SIGMA, limit=LIMIT_GB * 10**9, seconds=LIMIT_SECONDS)
         found.setdefault(name, {})[version] = in_child(home, "-c", code)
         print(name, version, found[name][version], flush=True)
     return found
@@ -249,7 +250,8 @@ def main() -> None:
     arguments = parser.parse_args()
     numbers: dict[str, Any] = {
         "machine": machine(torch.device("cpu")), "versions": versions(), "date": date.today().isoformat(),
-        "settings": {"turns": arguments.turns, "images": arguments.images, "limit_gb": LIMIT_GB},
+        "settings": {"turns": arguments.turns, "images": arguments.images, "limit_gb": LIMIT_GB,
+            "limit_seconds": LIMIT_SECONDS},
     }  # fmt: skip
     if arguments.json and arguments.json.exists():  # parts may be measured one after the other
         numbers = json.loads(arguments.json.read_text()) | numbers

@@ -158,7 +158,7 @@ def _of_cpu(values: Values) -> Iterator[Table]:
         rows = tuple(
             (
                 name, version, duration(run["seconds"]), duration(run["processor_seconds"]),
-                f"{run['peak_gb']:.2f} GB" + ("" if run["finished"] else ", then it failed"),
+                f"{run['peak_gb']:.2f} GB" + ("" if run["finished"] else ", then it was stopped"),
             )
             for name, versions in values.get(part, {}).items()
             for version, run in versions.items()

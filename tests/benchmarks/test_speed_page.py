@@ -71,7 +71,7 @@ def test_a_cpu_has_its_tables(tmp_path, monkeypatch):
     assert "| pets | 13 | 50 ms | 20 ms | 21 ms | 1.05 | 1.08 |" in found
     assert "| camvid | before | 140 s | 15 s | 0.54 GB |" in found
     assert "| pets | 1 | 38,400 | 99.9% |" in found
-    assert "| pets | before | 8 s | 15 s | 14.00 GB, then it failed |" in found
+    assert "| pets | before | 8 s | 15 s | 14.00 GB, then it was stopped |" in found
 
 
 @pytest.mark.parametrize("file", sorted(speed_page.RESULTS.glob("*.json")), ids=lambda file: file.name)
