@@ -6,6 +6,7 @@ from segmenters import NOISE, image, same
 
 import segcertify as sc
 from segcertify.sampling.streams import DrawStream
+from segcertify.sampling.verification import Verification
 
 REFUSED = "different answers to the same noisy input"
 
@@ -143,3 +144,14 @@ def test_votes_are_those_of_a_model_without_doubt():
 def test_the_neighbours_address_is_its_own():
     keys = {DrawStream(0, "", phase, 5)._key for phase in ("probe", "candidate", "agree", "verify", "neighbour")}
     assert len(keys) == 5
+
+
+def test_a_batch_is_compared_with_second_answers_to_its_entries():
+    draws, batch = sc.Smooth(right, NOISE, seed=0).draws(image()), [("agree", index) for index in range(8)]
+    check = Verification(draws, batch)
+    drawn = check.first(draws.made(batch))
+    assert check.compare(drawn).labels.equal(drawn.labels)
+    draws.model = lambda batch: right(batch.flip(0))  # each entry gets the answer to another
+    check = Verification(draws, batch)
+    with pytest.raises(sc.InputError, match=REFUSED):
+        check.compare(check.first(draws.made(batch)))
