@@ -209,6 +209,27 @@ def _beside(times: Values) -> Iterator[str]:
         yield f"{times[faster]:.3g}"
 
 
+def splits() -> str:
+    """Images a second over the data sets of bundled models, and how many pixels of them a CPU labels alike."""
+    rows = list[tuple[str, ...]]()
+    for values in read("splits-*.json").values():
+        now, before, same = values["now"], values["before"], values["agreement"]
+        rates = (NOTHING,) * 2
+        if before is not None:
+            faster = now["images_per_second"] / before["images_per_second"]
+            rates = f"{before['images_per_second']:.3g}", f"{faster:.3g}"
+        equal = (NOTHING,) * 2 if same is None else tuple(percent(each["share"]) for each in same.values())
+        each_second = f"{now['images_per_second']:.3g}"
+        rows.append((values["settings"]["model"], _name(values), str(now["images"]), each_second, *rates, *equal))
+    heads = (
+        "model", "machine", "images", "a second", "before", "times as fast", "as the CPU with its own noise",
+        "with the same numbers",
+    )  # fmt: skip
+    wanted = "No measurement is committed yet: `python benchmarks/splits.py --model pets --data ...` makes one.\n"
+    note = "Each image from its file to its certificate, n0 + n = 110. Certificates are compared for some images."
+    return Table("Validation splits", heads, tuple(rows), (note,)).markdown() if rows else wanted
+
+
 def earlier() -> Table:
     """Frames that version 0.1.0 certified on an H200, before there were stages."""
     rows = tuple(
@@ -266,6 +287,7 @@ def page() -> str:
         aims(),
         cpu(),
         clouds(),
+        splits(),
         statistics().markdown(),
         earlier().markdown(),
     ]
@@ -348,6 +370,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "aims": aims,
     "cpu": cpu,
     "clouds": clouds,
+    "splits": splits,
     "statistics": lambda: statistics().markdown(),
     "earlier": lambda: earlier().markdown(),
     "growth": grown,

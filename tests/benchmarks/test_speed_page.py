@@ -74,6 +74,18 @@ def test_a_cpu_has_its_tables(tmp_path, monkeypatch):
     assert "| pets | before | 8 s | 15 s | 14.00 GB, then it was stopped |" in found
 
 
+def test_splits_are_compared_with_the_version_before_and_the_cpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(speed_page, "RESULTS", tmp_path)
+    assert "benchmarks/splits.py" in speed_page.splits()
+    values = {
+        "machine": {"device": "NVIDIA H200", "cores": 16}, "settings": {"model": "pets"},
+        "now": {"images": 184, "images_per_second": 30.0}, "before": {"images_per_second": 2.0},
+        "agreement": {"its own noise": {"share": 0.97}, "the GPU's numbers": {"share": 0.9995}},
+    }  # fmt: skip
+    (tmp_path / "splits-pets-h200.json").write_text(json.dumps(values), encoding="utf-8")
+    assert "| pets | H200 | 184 | 30 | 2 | 15 | 97.0% | 99.9% |" in speed_page.splits()
+
+
 @pytest.mark.parametrize("file", sorted(speed_page.RESULTS.glob("*.json")), ids=lambda file: file.name)
 def test_every_file_says_where_it_was_measured(file):
     values = json.loads(file.read_text(encoding="utf-8"))
