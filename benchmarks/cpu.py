@@ -50,11 +50,12 @@ SIZES = {"pets": (3, 160, 160), "camvid": (3, 360, 480), "parts": (2048, 6)}
 PHOTOGRAPH = """
 import resource, torch, segcertify as sc
 resource.setrlimit(resource.RLIMIT_DATA, ({limit}, {limit}))
+resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds}))
 x = torch.rand(3, 3000, 4000, generator=torch.Generator().manual_seed(1))
 sc.sample(sc.models.load({name!r}), x, noise=sc.Gaussian({sigma}), n=2, n0=1, seed=0, progress=False)
 """
-LIMIT_GB = 14
-"""What a process may hold while it samples a photograph."""
+LIMIT_GB, LIMIT_SECONDS = 14, 900
+"""What a process may hold, and how long a processor may work for it, while it samples a photograph."""
 N, N0, SIGMA = 100, 10, 0.25
 
 
@@ -161,6 +162,19 @@ def timed(name: str, *, turns: int, compiled: bool) -> dict[str, Any]:
     return row
 
 
+def times(names: list[str], **how: Any) -> dict[str, Any]:
+    """Of each model, seconds of one draw in each way."""
+    found = {}
+    for name in names:
+        row = found[name] = timed(name, **how)
+        ways = {way: f"{1e3 * each:.1f}" for way, each in row["clock"].items()}
+        print(name, f"batch {row['batch_size']}, ms a draw:", ways)
+        print(f"  ratio to bare: after {row['ratio_to_bare']:.3f} (by the processor's time "
+              f"{row['ratio_to_bare_by_processor']:.3f}), before {row['ratio_before']:.3f}; "
+              f"{N + N0} draws with checks {row['certificate_seconds']:.1f} s", flush=True)  # fmt: skip
+    return found
+
+
 def in_child(version: Path, *arguments: str) -> dict[str, Any]:
     """A process of a version: its seconds, also the processor's, its peak of memory, and whether it did not fail."""
     began, environment = time.perf_counter(), {**os.environ, "PYTHONPATH": str(version.resolve())}
@@ -195,7 +209,7 @@ def memory(names: list[str], homes: dict[str, Path]) -> dict[str, Any]:
     """The peak of sampling a tensor of 12 million pixels."""
     found: dict[str, Any] = {}
     for name, (version, home) in itertools.product(names, homes.items()):
-        code = PHOTOGRAPH.format(name=name, sigma=SIGMA, limit=LIMIT_GB * 10**9)
+        code = PHOTOGRAPH.format(name=name, sigma=SIGMA, limit=LIMIT_GB * 10**9, seconds=LIMIT_SECONDS)
         found.setdefault(name, {})[version] = in_child(home, "-c", code)
         print(name, version, found[name][version], flush=True)
     return found
@@ -234,33 +248,26 @@ def main() -> None:
     parser.add_argument("--images", type=int, nargs=2, default=[20, 2], help="of pets and of camvid, for agreement")
     parser.add_argument("--json", type=Path, help="write the numbers here")
     arguments = parser.parse_args()
-    parts = arguments.parts.split(",")
     numbers: dict[str, Any] = {
         "machine": machine(torch.device("cpu")), "versions": versions(), "date": date.today().isoformat(),
-        "settings": {"turns": arguments.turns, "images": arguments.images, "limit_gb": LIMIT_GB},
+        "settings": {"turns": arguments.turns, "images": arguments.images, "limit_gb": LIMIT_GB,
+            "limit_seconds": LIMIT_SECONDS},
     }  # fmt: skip
     if arguments.json and arguments.json.exists():  # parts may be measured one after the other
         numbers = json.loads(arguments.json.read_text()) | numbers
-    if "time" in parts:
-        for name in arguments.models:
-            row = timed(name, turns=arguments.turns, compiled=arguments.compiled)
-            numbers.setdefault("time", {})[name] = row
-            rows = {way: f"{1e3 * each:.1f}" for way, each in row["clock"].items()}
-            print(name, f"batch {row['batch_size']}, ms a draw:", rows)
-            print(f"  ratio to bare: after {row['ratio_to_bare']:.3f} (by the processor's time "
-                  f"{row['ratio_to_bare_by_processor']:.3f}), before {row['ratio_before']:.3f}; "
-                  f"{N + N0} draws with checks {row['certificate_seconds']:.1f} s", flush=True)  # fmt: skip
     images = [name for name in arguments.models if name != "parts"]
     homes = ({"before": arguments.before} if arguments.before else {}) | {"now": ROOT}
-    if "whole" in parts:
-        numbers["whole"] = whole(images, homes, arguments.turns)
-    if "memory" in parts:
-        numbers["memory"] = memory(images, homes)
-    if "agreement" in parts:
-        counts = dict(zip(("pets", "camvid"), arguments.images, strict=True))
-        numbers["agreement"] = agreed(arguments.data, {name: count for name, count in counts.items() if count})
-    if arguments.json:
-        arguments.json.write_text(json.dumps(numbers, indent=2) + "\n")
+    counts = dict(zip(("pets", "camvid"), arguments.images, strict=True))
+    work = {
+        "time": lambda: times(arguments.models, turns=arguments.turns, compiled=arguments.compiled),
+        "whole": lambda: whole(images, homes, arguments.turns),
+        "memory": lambda: memory(images, homes),
+        "agreement": lambda: agreed(arguments.data, {name: count for name, count in counts.items() if count}),
+    }
+    for part in arguments.parts.split(","):
+        numbers[part] = work[part]()
+        if arguments.json:
+            arguments.json.write_text(json.dumps(numbers, indent=2) + "\n")
 
 
 if __name__ == "__main__":

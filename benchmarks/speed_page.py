@@ -123,7 +123,7 @@ def cpu() -> str:
     wanted = (
         "No measurement is committed yet: `python benchmarks/cpu.py --parts time,whole,memory --json FILE` makes one.\n"
     )
-    tables = [table.markdown() for values in read("cpu*.json").values() for table in _of_cpu(values)]
+    tables = [table.markdown() for values in read("cpu*.json").values() for table in _of_cpu(values) if table.rows]
     return "\n".join(tables) or wanted
 
 
@@ -137,22 +137,39 @@ def _of_cpu(values: Values) -> Iterator[Table]:
         )
         for name, row in values.get("time", {}).items()
     )  # fmt: skip
-    heads = ("model", "batch", "a draw before", "bare network", "a draw now", "now to bare", "by the processor's time")
+    heads: tuple[str, ...] = (
+        "model",
+        "batch",
+        "a draw before",
+        "bare network",
+        "a draw now",
+        "now to bare",
+        "by the processor's time",
+    )
     note = (
         "Without the contract checks, which do not grow with n. The aim is 1.10 times the bare network at its fastest."
     )
     yield Table(f"A draw on a CPU ({where})", heads, rows, (note,))
-    parts = (("whole", "`segcertify certify` on an image of 360 x 480"), ("memory", "Three draws of 12 million pixels"))
+    parts = (
+        ("whole", "The command certify on an image of 360 x 480 pixels"),
+        ("memory", "Three draws of 12 million pixels"),
+    )
     for part, title in parts:
         rows = tuple(
             (
                 name, version, duration(run["seconds"]), duration(run["processor_seconds"]),
-                f"{run['peak_gb']:.2f} GB" + ("" if run["finished"] else ", then it failed"),
+                f"{run['peak_gb']:.2f} GB" + ("" if run["finished"] else ", then it was stopped"),
             )
             for name, versions in values.get(part, {}).items()
             for version, run in versions.items()
         )  # fmt: skip
         yield Table(f"{title} ({where})", ("model", "version", "time", "processor's time", "most memory"), rows)
+    same = tuple(
+        (name, str(row["images"]), f"{row['pixels']:,}", percent(row["same"]))
+        for name, row in values.get("agreement", {}).items()
+    )
+    heads = ("model", "images", "pixels", "the same")
+    yield Table(f"Certified labels of the faster copy and of the plain network ({where})", heads, same)
 
 
 def clouds() -> str:
@@ -163,7 +180,8 @@ def clouds() -> str:
             before, now, times = both["before"], both["now"], both["times as fast"]
             rows = tuple((name, duration(before[name]), duration(now[name]), f"{times[name]:.2f}") for name in now)
             heads: tuple[str, ...] = ("what", "before", "now", "times as fast")
-            tables.append(Table(f"A cloud of 2,048 points ({_name(values)}), before and now", heads, rows))
+            notes = _bound(values.get("products of a cloud at the peak"))
+            tables.append(Table(f"A cloud of 2,048 points ({_name(values)}), before and now", heads, rows, notes))
         if found := values.get("operations"):
             title = (
                 f"{values['settings']['batch']} clouds at once beside the plain loops of public code ({_name(values)})"
@@ -173,12 +191,43 @@ def clouds() -> str:
     return "\n".join(table.markdown() for table in tables)
 
 
+def _bound(least: Values | None) -> tuple[str, ...]:
+    """What no code for these products can be faster than, where it was measured."""
+    if least is None:
+        return ()
+    return (
+        f"The matrix products of one pass are {least['gflop']:.3g} GFLOP, and take {duration(least['seconds'])} at the "
+        f"{least['peak_gflops']:.3g} GFLOP/s that large products reach there.",
+    )
+
+
 def _beside(times: Values) -> Iterator[str]:
     """Our time, and the plain loops' with how many times as fast ours are."""
     yield duration(times["ours"])
     for plain, faster in (("plain", "times as fast"), ("plain, one cloud at a time", "times as fast as one at a time")):
         yield duration(times[plain])
         yield f"{times[faster]:.3g}"
+
+
+def splits() -> str:
+    """Images a second over the data sets of bundled models, and how many pixels of them a CPU labels alike."""
+    rows = list[tuple[str, ...]]()
+    for values in read("splits-*.json").values():
+        now, before, same = values["now"], values["before"], values["agreement"]
+        rates = (NOTHING,) * 2
+        if before is not None:
+            faster = now["images_per_second"] / before["images_per_second"]
+            rates = f"{before['images_per_second']:.3g}", f"{faster:.3g}"
+        equal = (NOTHING,) * 2 if same is None else tuple(percent(each["share"]) for each in same.values())
+        each_second = f"{now['images_per_second']:.3g}"
+        rows.append((values["settings"]["model"], _name(values), str(now["images"]), each_second, *rates, *equal))
+    heads = (
+        "model", "machine", "images", "a second", "before", "times as fast", "as the CPU with its own noise",
+        "with the same numbers",
+    )  # fmt: skip
+    wanted = "No measurement is committed yet: `python benchmarks/splits.py --model pets --data ...` makes one.\n"
+    note = "Each image from its file to its certificate, n0 + n = 110. Certificates are compared for some images."
+    return Table("Validation splits", heads, tuple(rows), (note,)).markdown() if rows else wanted
 
 
 def earlier() -> Table:
@@ -238,6 +287,7 @@ def page() -> str:
         aims(),
         cpu(),
         clouds(),
+        splits(),
         statistics().markdown(),
         earlier().markdown(),
     ]
@@ -320,6 +370,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "aims": aims,
     "cpu": cpu,
     "clouds": clouds,
+    "splits": splits,
     "statistics": lambda: statistics().markdown(),
     "earlier": lambda: earlier().markdown(),
     "growth": grown,

@@ -213,6 +213,18 @@ def test_runs_that_cannot_have_looks(options, message):
         sc.sample(Half(), X, noise=NOISE, **{"n": 50, "seed": 0} | options)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n0": 0}, "looks need candidates that are fixed before the first look: use a pilot"),
+        ({"counts": True}, "looks are not proven for the counts of all classes"),
+    ],
+)
+def test_certificates_that_cannot_have_looks(options, message):
+    with pytest.raises(InputError, match=message):
+        sc.certify(Half(), X, noise=NOISE, n=400, alpha=0.01, seed=0, looks=4, **options)
+
+
 def test_metrics_take_all_draws():
     with pytest.raises(InputError, match="metrics need all n draws, but looks may stop earlier"):
         sc.Smooth(Half(), NOISE, seed=0).votes(X, n=50, looks=2, watch=lambda phase, start, labels: None)

@@ -1,6 +1,5 @@
 """The smoothed model [Cohen2019]: its votes, certificates and labels at an input. Torch ends at the votes."""
 
-import copy
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -209,13 +208,25 @@ class Smooth:
             raise InputError(f"prefixes must not exceed n={n}, but got {prefixes[-1]}")
         if prefixes and not n0:
             raise InputError("prefixes are for votes with a pilot (n0 >= 1): sample each n anew")
-        draws = self.draws(x, input_id, recorded=recorded_seed(checkpoint))
+        return self._votes(
+            self.draws(x, input_id, recorded=recorded_seed(checkpoint)), n=n, n0=n0, mask=mask, first=first,
+            prefixes=prefixes, looks=times, until=until, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+            preprocessing=preprocessing, counts=counts, classes=classes, progress=progress, watch=watch,
+        )  # fmt: skip
+
+    def _votes(
+        self, draws: Draws, *, n: int, n0: int, mask: BoolArray | None, first: int = 0, prefixes: Sequence[int],
+        looks: tuple[int, ...], until: Callable[[Votes], bool] | None, checkpoint: Path | None,
+        checkpoint_every: float = 10.0, preprocessing: Preprocessing | None, counts: bool, classes: int | None = None,
+        progress: bool | Advance | None, watch: Watch | None = None,
+    ) -> Votes:  # fmt: skip
+        """`votes` of draws that this model just made, once n, prefixes and looks are checked."""
         draws.watch = watch
         mask = None if mask is None else require_mask(mask, draws.components)
         tested = None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest()
         kept = Kept.of(draws, bool(counts), classes)
         run = {
-            "mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes, "looks": times or None,
+            "mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes, "looks": looks or None,
             "counts": kept.counts or None, "classes": kept.classes if counts else None,
         }  # fmt: skip
         described = require_plain("model", self.identity(draws))
@@ -223,15 +234,15 @@ class Smooth:
         saved = Checkpoint(checkpoint, draws, run, every=checkpoint_every)
 
         def stops(done: int, candidate: torch.Tensor, agreed: Mapping[int, torch.Tensor]) -> bool:
-            if until is None or done not in times:
+            if until is None or done not in looks:
                 return False
             found = {m: agree.cpu().numpy() for m, agree in agreed.items()}
             so_far = draws.record(candidate.cpu().numpy(), found.pop(done), n=done, n0=n0)
-            return until(replace(so_far, mask=mask, earlier=found, looks=times))
+            return until(replace(so_far, mask=mask, earlier=found, looks=looks))
 
         return sampled(
             draws, saved, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, progress=progress, stops=stops,
-            about={"mask": mask, "model": described, "preprocessing": preprocessing, "looks": times},
+            about={"mask": mask, "model": described, "preprocessing": preprocessing, "looks": looks},
         )  # fmt: skip
 
     def certify(
@@ -274,10 +285,10 @@ class Smooth:
         draws = self.draws(x, input_id, recorded=recorded_seed(checkpoint) or stored.seed)
         self.noise.radius(tau, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
         tested = np.ones(draws.components, bool) if mask is None else require_mask(mask, draws.components)
-        n, pilot = require_integer("n", n), require_integer("n0", n0, at_least=0) > 0
+        n, n0 = require_integer("n", n), require_integer("n0", n0, at_least=0)
         count = looks if isinstance(looks, int) else len(looks)
         N, level = int(tested.sum()), alpha / max(1, count)
-        require_certifiable(N, tau, level, chosen, n, pilot=pilot)
+        require_certifiable(N, tau, level, chosen, n, pilot=n0 > 0)
         times, rule = tuple[int, ...](), until if callable(until) else None
         if count:
             require_family_wise(chosen)
@@ -297,10 +308,10 @@ class Smooth:
             )
         if (votes := stored.reused(draws)) is not None:
             return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
-        once = copy.copy(self)  # with one seed for all of this call
-        once._seed = Seed(draws.seed, draws.seed_given or stored.votes is not None)
-        votes = once.votes(
-            draws.x, n=n, n0=n0, input_id=input_id, mask=mask, looks=times, until=rule, checkpoint=checkpoint,
+        require_looks(n, times, rule, n0=n0, counts=counts)
+        draws.seed_given |= stored.votes is not None
+        votes = self._votes(
+            draws, n=n, n0=n0, mask=mask, prefixes=times[:-1], looks=times, until=rule, checkpoint=checkpoint,
             preprocessing=preprocessing, counts=counts, progress=progress,
         )  # fmt: skip
         stored.save(votes)

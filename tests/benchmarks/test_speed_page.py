@@ -64,12 +64,26 @@ def test_a_cpu_has_its_tables(tmp_path, monkeypatch):
         },
         "whole": {"camvid": {"before": run | {"seconds": 140.0}, "now": run}},
         "memory": {"pets": {"before": run | {"peak_gb": 14.0, "finished": False}, "now": run}},
+        "agreement": {"pets": {"images": 1, "pixels": 38400, "same": 38399 / 38400}},
     }  # fmt: skip
     (tmp_path / "cpu.json").write_text(json.dumps(values), encoding="utf-8")
     found = speed_page.cpu()
     assert "| pets | 13 | 50 ms | 20 ms | 21 ms | 1.05 | 1.08 |" in found
     assert "| camvid | before | 140 s | 15 s | 0.54 GB |" in found
-    assert "| pets | before | 8 s | 15 s | 14.00 GB, then it failed |" in found
+    assert "| pets | 1 | 38,400 | 99.9% |" in found
+    assert "| pets | before | 8 s | 15 s | 14.00 GB, then it was stopped |" in found
+
+
+def test_splits_are_compared_with_the_version_before_and_the_cpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(speed_page, "RESULTS", tmp_path)
+    assert "benchmarks/splits.py" in speed_page.splits()
+    values = {
+        "machine": {"device": "NVIDIA H200", "cores": 16}, "settings": {"model": "pets"},
+        "now": {"images": 184, "images_per_second": 30.0}, "before": {"images_per_second": 2.0},
+        "agreement": {"its own noise": {"share": 0.97}, "the GPU's numbers": {"share": 0.9995}},
+    }  # fmt: skip
+    (tmp_path / "splits-pets-h200.json").write_text(json.dumps(values), encoding="utf-8")
+    assert "| pets | H200 | 184 | 30 | 2 | 15 | 97.0% | 99.9% |" in speed_page.splits()
 
 
 @pytest.mark.parametrize("file", sorted(speed_page.RESULTS.glob("*.json")), ids=lambda file: file.name)

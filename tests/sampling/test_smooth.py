@@ -370,6 +370,15 @@ def test_certify_is_sample_then_certify_votes(tmp_path):
     assert same(sc.Votes.load(tmp_path / "v"), votes)
 
 
+def test_certify_makes_its_draws_once(monkeypatch):
+    """Reading, checking and hashing a large input twice would take as long as a fast network."""
+    smooth, made = sc.Smooth(stripes, NOISE, seed=0), []
+    draws = smooth.draws
+    monkeypatch.setattr(smooth, "draws", lambda *given, **named: made.append(draws(*given, **named)) or made[-1])
+    smooth.certify(image(), tau=0.75, n=40, n0=4, alpha=0.5)
+    assert len(made) == 1
+
+
 def test_draws_show_their_components():
     smooth = sc.Smooth(Conv(2).eval(), NOISE, seed=0)
     assert smooth.draws(image()).components == (12, 16)

@@ -158,3 +158,14 @@ def test_a_model_cannot_know_which_entries_are_asked_again():
 def test_the_neighbours_address_is_its_own():
     keys = {DrawStream(0, "", phase, 5)._key for phase in ("probe", "candidate", "agree", "verify", "neighbour")}
     assert len(keys) == 5
+
+
+def test_a_batch_is_compared_with_second_answers_to_its_entries():
+    draws, batch = sc.Smooth(right, NOISE, seed=0).draws(image()), [("agree", index) for index in range(8)]
+    check = Verification(draws, batch)
+    drawn = check.first(draws.made(batch))
+    assert check.compare(drawn).labels.equal(drawn.labels)
+    draws.model = lambda batch: right(batch.flip(0))  # each entry gets the answer to another
+    check = Verification(draws, batch)
+    with pytest.raises(sc.InputError, match=REFUSED):
+        check.compare(check.first(draws.made(batch)))
