@@ -1,6 +1,6 @@
 """Certify any model in three lines: here a small random network on a synthetic image.
 
-Writes `any_model.png` beside the current folder's files and prints what was proved.
+Writes `any_model.png` to the working folder, and prints what was proved.
 """
 
 import torch

@@ -2,8 +2,8 @@
 
     python -m tools.measured
 
-It reads the files in `results`. It writes docs/results.md, and the blocks between `<!-- numbers: NAME -->` and
-`<!-- end of numbers -->` in README.md and docs/index.md. Change the files by measuring again, never a block.
+It reads the files in `results`. It writes docs/certified-results.md, and the blocks between `<!-- numbers: NAME -->`
+and `<!-- end of numbers -->` in README.md and docs/index.md. Change the files by measuring again, never a block.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from segcertify.bench.tables import duration
 from segcertify.numerals import confidence, counted, exact, lower_percent, percent, radius_text
 
 ROOT = Path(__file__).parents[1]
-RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
+RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "certified-results.md"
 DOCUMENTS = {ROOT / "README.md": "", ROOT / "docs" / "index.md": "../"}
 """The documents with blocks, and what leads from their folders to the root."""
 

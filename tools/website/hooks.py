@@ -48,7 +48,17 @@ def on_files(files: Any, config: Any) -> Any:
         kept.append(File.generated(config, name, content=content))
     for file in kept:
         file.dest_uri = _address(file.dest_uri)
+    require_own_addresses({file.src_uri: file.dest_uri for file in kept})
     return Files(kept)
+
+
+def require_own_addresses(addresses: dict[str, str]) -> None:
+    """Raise `ValueError` if two sources have one address: the site would show only one of them."""
+    taken: dict[str, str] = {}
+    for source, address in addresses.items():
+        if address in taken:
+            raise ValueError(f"{taken[address]} and {source} both have the address {address}: rename one")
+        taken[address] = source
 
 
 def _address(dest: str) -> str:

@@ -49,6 +49,21 @@ def test_addresses(before, after):
     assert hooks._address(before) == after
 
 
+def test_every_page_has_an_address_of_its_own():
+    """docs/results.md and results/README.md once had one, so that the table of all results was on no page."""
+    with pytest.raises(ValueError, match=r"docs/results.md and results/README.md both have the address results/"):
+        hooks.require_own_addresses(
+            {"docs/results.md": "results/index.html", "results/README.md": "results/index.html"}
+        )
+    mkdocs = pytest.importorskip("mkdocs.structure.files")
+    addresses = {}
+    for path in hooks.sources():
+        file = mkdocs.File(path.as_posix(), str(ROOT), "site", use_directory_urls=True)
+        addresses[path.as_posix()] = hooks._address(file.dest_uri)
+    hooks.require_own_addresses(addresses)
+    assert addresses["docs/certified-results.md"] == "certified-results/index.html"
+
+
 def test_pages_with_a_live_page_are_wide():
     """The live page needs the room of both columns beside the text; its frame is in the home page and the gallery."""
     for name in hooks.WIDE:
