@@ -65,6 +65,7 @@ def test_a_cluster_of_this_machine_is_private_and_gives_the_same_run(data, tmp_p
         assert pool.identity["classes"]
         assert listening() <= before
         assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+        assert pool.submit(lambda host: os.nice(0)).result() == os.nice(0)  # Ray's own default is 15
         with using(pool, engine) as same:
             evaluated_in(tmp_path / "shared", model, data, engine=same)
     assert not imported().is_initialized()
