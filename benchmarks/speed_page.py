@@ -177,8 +177,9 @@ def scaled() -> str:
     return "\n".join(scaling(values) for values in read("scaling-*.json").values()) or wanted
 
 
-def long_run(values: Values) -> Table:
-    """Memory at the first tenth of the scenes and at the last."""
+def long_runs() -> str:
+    """Memory at the first tenth of many scenes, in the middle and at the last."""
+    engines = [each for values in read("long-run*.json").values() for each in values["engines"]]
     rows = tuple(
         (
             each["engine"], *(
@@ -186,12 +187,17 @@ def long_run(values: Values) -> Table:
                 for row in (each["rows"][0], each["rows"][len(each["rows"]) // 2], each["rows"][-1])
             ), f"{each['recorded']:,}",
         )
-        for each in values["engines"]
+        for each in engines
     )  # fmt: skip
-    some = values["engines"][0]["rows"]
+    if not rows:
+        return ""
+    some = engines[0]["rows"]
     heads = ("engine", *(f"after {some[index]['scenes']:,}" for index in (0, len(some) // 2, -1)), "scenes recorded")
-    note = "What the driver holds, and what it and its workers hold together; pages that they share count for each."
-    return Table("Thousands of scenes", heads, rows, (note,))
+    note = (
+        "What the driver holds, and what it and its workers hold together; pages that they share count for each "
+        "(`python benchmarks/long_run.py`)."
+    )
+    return Table("Thousands of scenes", heads, rows, (note,)).markdown()
 
 
 def page() -> str:
@@ -210,8 +216,7 @@ def page() -> str:
             growth(values, "n", "n").markdown(),
             growth(values, "components", "N").markdown(),
         ]
-    parts.append(scaled())
-    parts += [long_run(values).markdown() for values in read("long-run*.json").values()]
+    parts += [scaled(), long_runs()]
     for file, values in costs().items():
         parts += [
             f"## {file.removesuffix('.json')}",
