@@ -1,13 +1,13 @@
 """What workers gain on this machine, and a model of 1 to 64 GPUs.
 
-    python benchmarks/scaling.py --json results/speed/scaling-cpu.json
+    python benchmarks/scaling.py --json results/speed/scaling-2-cores.json
 
 Measured: evaluations of the bundled model `pets` on copies of the bundled photograph, by one process that uses all
 cores, by workers that share them, and by workers on Ray; all in one run, in turns. The time to start is told apart.
 Draws a second are those of the middle of a run. Measured too: what the driver does for a frame of 1024 x 2048.
 
-Modelled, not measured: how these times add up with many GPUs. The draws of a frame are divided among GPUs, and a single
-driver does its work for one frame after the other. The time of a draw on a GPU is the network's of network-h200.json.
+Modelled, not measured: how these times add up with many GPUs. Frames are divided among GPUs, and a single driver does
+its work for one frame after the other. What a frame costs a GPU are the stages in frames-w48-*-bf16-h200.json.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pickle
 import statistics
 import tempfile
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,9 @@ from segcertify.sampling.tasks import Part
 SIGMA, TAU, N0, ALPHA = 0.25, 0.75, 10, 0.001
 FRAME, CLASSES = (1024, 2048), 19
 GPUS = (1, 2, 4, 8, 16, 32, 64)
-NETWORK = Path(__file__).parents[1] / "results" / "speed" / "network-h200.json"
+STAGES = Path(__file__).parents[1] / "results" / "speed"
+DRAWING = ("noise", "resize", "network", "labels", "counting")
+"""The stages that every draw has; a GPU has all but these and the tests once for each frame."""
 MIDDLE = 0.15, 0.9
 """The shares of the draws between which the rate is measured: all workers are at work then."""
 
@@ -114,14 +117,19 @@ def _seconds(work: Any) -> float:
     return time.perf_counter() - began
 
 
-def model(driver: dict[str, float], draw_seconds: float, n: int) -> list[dict[str, float]]:
+def gpu_seconds(stages: Mapping[str, float], draws: int, n: int) -> float:
+    """What a frame costs a GPU with n draws for agreement, from stages measured with so many draws in all."""
+    each = sum(stages[name] for name in DRAWING) / draws
+    return (N0 + n) * each + sum(stages.values()) - draws * each - stages["tests"]
+
+
+def model(driver: Mapping[str, float], drawing: float) -> list[dict[str, float]]:
     """Frames an hour with so many GPUs: as fast as these draw, or as the driver works, whichever is slower.
 
-    Frames are many, and each is put into Ray's store once; its tasks are of about `RANGE_SECONDS`. Left out: the draws
-    that each GPU asks again of an input, networks between machines, files, and that the driver has several threads.
+    Frames are many, so that each stays with one GPU, and is put into Ray's store once; its tasks are of about
+    `RANGE_SECONDS`. Left out: networks between machines, files, and that the driver has several threads.
     """
-    rows, drawing = [], (N0 + n) * draw_seconds
-    work = driver["send"] + math.ceil(drawing / RANGE_SECONDS) * driver["add"] + driver["certify"]
+    rows, work = [], driver["send"] + math.ceil(drawing / RANGE_SECONDS) * driver["add"] + driver["certify"]
     for gpus in GPUS:
         slower = max(drawing / gpus, work)
         rows.append({
@@ -131,14 +139,19 @@ def model(driver: dict[str, float], draw_seconds: float, n: int) -> list[dict[st
     return rows
 
 
-def modelled(driver: dict[str, float]) -> list[dict[str, Any]]:
+def modelled(driver: Mapping[str, float]) -> list[dict[str, Any]]:
     """The model at each scale that was measured on an H200, for few draws and for many."""
-    found = json.loads(NETWORK.read_text(encoding="utf-8"))
-    return [
-        {"scale": each["scale"], "n": n, "draw_seconds": draw, "rows": model(driver, draw, n)}
-        for each in found["scales"]
-        for n, draw in ((n, 1 / each["ways"]["bf16 fused"]["images_per_second"]) for n in (100, 10_000))
-    ]
+    found = []
+    for file in sorted(STAGES.glob("frames-w48-*-bf16-h200.json")):
+        measured = json.loads(file.read_text(encoding="utf-8"))
+        settings = measured["settings"]
+        for n in (100, 10_000):
+            drawing = gpu_seconds(measured["stages_seconds"], settings["n0"] + settings["n"], n)
+            found.append({
+                "from": file.name, "scale": settings["scale"], "precision": settings["precision"], "n": n,
+                "frame_seconds": drawing, "rows": model(driver, drawing),
+            })  # fmt: skip
+    return found
 
 
 def main() -> None:
@@ -176,7 +189,7 @@ def main() -> None:
             "machine": machine(torch.device("cpu")), "versions": versions() | {"ray": _ray()},
             "date": datetime.now(UTC).isoformat(timespec="seconds"), "settings": settings, "runs": runs,
             "draws_per_second": rates, "ratio_to_one_process": ratios, "driver_seconds": driver,
-            "modelled_from": NETWORK.name, "modelled": modelled(driver),
+            "modelled": modelled(driver),
         }  # fmt: skip
         arguments.json.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
 

@@ -277,6 +277,81 @@ def growth(values: Values, by: str, name: str) -> Table:
     return Table(f"Growth with {name}, {fixed} ({where})", (name, "time", "most memory"), rows, (note,))
 
 
+def scaling(values: Values) -> str:
+    """What workers gained, and the model of many GPUs."""
+    settings, rates = values["settings"], values["draws_per_second"]
+    rows = tuple(
+        (
+            name,
+            f"{rates[name]:.1f}",
+            f"{ratio:.2f}",
+            duration(min(run["start_seconds"] for run in values["runs"][name])),
+        )
+        for name, ratio in values["ratio_to_one_process"].items()
+    )
+    note = (
+        f"All in one run, in turns, {settings['rounds']} times: {settings['scenes']} images of "
+        f"{' x '.join(map(str, settings['input'][1:]))} pixels, n0 + n = {settings['n0'] + settings['n']}. The rate is "
+        "the median of those in the middle of each evaluation, without its start. One process uses all cores, and "
+        "workers share them."
+    )
+    heads = ("engine", "draws/s", "of one process", "start")
+    measured = Table(f"Workers on {_name(values)}, the bundled model {settings['model']}", heads, rows, (note,))
+    return measured.markdown() + "\n" + _modelled(values).markdown()
+
+
+def _modelled(values: Values) -> Table:
+    """Frames an hour with 1 to 64 GPUs, a column for each scale and n."""
+    models, driver = values["modelled"], values["driver_seconds"]
+    rows = tuple(
+        (str(each[0]["gpus"]), *(f"{row['frames_per_hour']:,.0f} ({row['speedup']:.3g})" for row in each))
+        for each in zip(*(model["rows"] for model in models), strict=True)
+    )
+    heads = ("GPUs", *(f"scale {model['scale']}, n = {model['n']:,}" for model in models))
+    once, add = duration(driver["send"] + driver["certify"]), duration(driver["add"])
+    notes = (
+        "A model, not a measurement: frames an hour, and how many times those of one GPU. HRNetV2-W48 in bf16 on "
+        "frames of 1024 x 2048 pixels, by the stages measured on one H200 "
+        f"({', '.join(dict.fromkeys(model['from'] for model in models))}).",
+        f"A single driver sends and certifies a frame in {once}, and adds up each range of draws in {add}, as measured "
+        f"on {_name(values)}. Where it is slower than the GPUs, more of them gain nothing. Networks between machines "
+        "and files are left out.",
+    )
+    return Table("Frames an hour with 1 to 64 GPUs, modelled", heads, rows, notes)
+
+
+def scaled() -> str:
+    """The tables of workers and GPUs, of all machines."""
+    wanted = (
+        "No measurement is committed yet: `python benchmarks/scaling.py --json results/speed/scaling-2-cores.json` "
+        "makes one.\n"
+    )
+    return "\n".join(scaling(values) for values in read("scaling-*.json").values()) or wanted
+
+
+def long_runs() -> str:
+    """Memory at the first tenth of many scenes, in the middle and at the last."""
+    engines = [each for values in read("long-run*.json").values() for each in values["engines"]]
+    rows = tuple(
+        (
+            each["engine"], *(
+                f"{row['driver_mib']:.0f} MiB, {row['all_mib']:.0f} MiB"
+                for row in (each["rows"][0], each["rows"][len(each["rows"]) // 2], each["rows"][-1])
+            ), f"{each['recorded']:,}",
+        )
+        for each in engines
+    )  # fmt: skip
+    if not rows:
+        return ""
+    some = engines[0]["rows"]
+    heads = ("engine", *(f"after {some[index]['scenes']:,}" for index in (0, len(some) // 2, -1)), "scenes recorded")
+    note = (
+        "What the driver holds, and what it and its workers hold together; pages that they share count for each "
+        "(`python benchmarks/long_run.py`)."
+    )
+    return Table("Thousands of scenes", heads, rows, (note,)).markdown()
+
+
 def page() -> str:
     """The page of everything."""
     parts = [
@@ -297,6 +372,7 @@ def page() -> str:
             growth(values, "n", "n").markdown(),
             growth(values, "components", "N").markdown(),
         ]
+    parts += [scaled(), long_runs()]
     for file, values in costs().items():
         parts += [
             f"## {file.removesuffix('.json')}",
@@ -374,6 +450,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "statistics": lambda: statistics().markdown(),
     "earlier": lambda: earlier().markdown(),
     "growth": grown,
+    "scaling": scaled,
 }
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, Self, cast
 
@@ -53,7 +54,7 @@ class DataSet(ABC):
             twice = min(name for name, count in Counter(self.ids).items() if count > 1)
             raise InputError(f"{self.name} holds {twice!r} more than once: every scene needs its own name")
 
-    @property
+    @cached_property
     def ids(self) -> tuple[str, ...]:
         """The scenes' names, in order."""
         return tuple(item.id for item in self.items)

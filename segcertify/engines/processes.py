@@ -36,6 +36,10 @@ class ProcessWorker:
 
     def start(self) -> dict[str, Any]:
         """Start the process; returns the identity of its model."""
+        if multiprocessing.current_process().daemon:
+            raise InputError(
+                "this process belongs to a pool of multiprocessing, where it may start no workers: leave workers out"
+            )
         try:
             with _STARTING, nullcontext() if self._sent else _program_hidden():
                 self.process.start()

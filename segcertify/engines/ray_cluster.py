@@ -41,6 +41,7 @@ KNOCK_SECONDS = 10.0
 """How many seconds the head of a cluster may take to answer."""
 STORE_BYTES = 2**30
 """The object store of a cluster of this machine: it holds a few inputs and counts for each worker."""
+NICENESS = "RAY_worker_niceness"
 _AUTHENTICATION = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 """What says who may use a cluster. Ray sets the first where it is not set."""
 
@@ -222,12 +223,14 @@ def _knock(address: str) -> None:
 def _private(ray: Any) -> Iterator[None]:
     """Within, Ray takes the loopback for this machine's address, as on macOS and Windows, and its token is ours.
 
-    Else it writes a token to a file that others on this machine may be able to read.
+    Else it writes a token to a file that others on this machine may be able to read. Workers have the priority of this
+    process, unless the environment says otherwise: Ray's own default leaves them little of a machine that is busy.
     """
     constants, name = ray._private.ray_constants, "ENABLE_RAY_CLUSTER"
     chosen = {name: os.environ.get(name) for name in _AUTHENTICATION}
     if not any(chosen.values()):
         chosen["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    chosen[NICENESS] = os.environ.get(NICENESS, "0")
     before = getattr(constants, name, None)
     logger = logging.getLogger("ray._private.authentication")
     level = logger.level

@@ -94,22 +94,21 @@ class Record:
 
 
 class RecordFile:
-    """The records of a run, whole scenes only, in order. ``digests`` is as in `read_records`."""
+    """The file of a run's records, whole scenes only, in order. ``digests`` is as in `read_records`.
+
+    Only the names of the scenes that are done, ``ids``, stay in memory: a run may have very many.
+    """
 
     def __init__(self, path: str | os.PathLike[str], *, per_scene: int, digests: bool = True) -> None:
         self._path = Path(path)
         self._per_scene = per_scene
-        self.records = read_records(path, per_scene=per_scene, digests=digests) if is_there(path) else []
+        records = read_records(path, per_scene=per_scene, digests=digests) if is_there(path) else []
+        self.ids = list(dict.fromkeys(record.id for record in records))
         self._digest = ""
-        text = "".join(self._lines(self.records))
+        text = "".join(self._lines(records))
         *_, last = (0, b""), *enumerate(_stored_lines(self._path) if is_there(path) else (), start=1)
-        if last[0] != len(self.records) or not last[1].endswith(b"\n"):
+        if last[0] != len(records) or not last[1].endswith(b"\n"):
             atomic.write_text(self._path, text)
-
-    @property
-    def ids(self) -> list[str]:
-        """The scenes that are done."""
-        return list(dict.fromkeys(record.id for record in self.records))
 
     def append(self, records: Sequence[Record]) -> None:
         """Add one scene's records, flushed to the disk before this returns."""
@@ -121,7 +120,7 @@ class RecordFile:
         except InputError:
             self._digest = before
             raise
-        self.records += records
+        self.ids.append(records[0].id)
 
     def _lines(self, records: Iterable[Record]) -> Iterator[str]:
         """The lines of the next records."""

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import evaluated
 import pytest
@@ -153,6 +154,12 @@ def test_what_a_task_cannot_take_along_is_refused(data):
     worker = ProcessWorker(Source(""), "cpu", b"")
     with pytest.raises(sc.InputError, match=r"a metric, cannot be sent to other processes.*top of a module"):
         worker.ask(lambda host: None, (), 1.0)
+
+
+def test_a_pool_of_multiprocessing_may_start_no_workers(monkeypatch):
+    monkeypatch.setattr("multiprocessing.current_process", lambda: SimpleNamespace(daemon=True))
+    with pytest.raises(sc.InputError, match="belongs to a pool of multiprocessing, where it may start no workers"):
+        ProcessWorker(Source(""), "cpu").start()
 
 
 def test_a_worker_without_a_model_says_so():
