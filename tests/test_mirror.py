@@ -17,7 +17,6 @@ COVERED_BY = {
     "audit/scores.py": "audit/test_samplers.py",
     "certificate.py": "test_certification.py",
     "cli/certificates.py": "cli/test_certify.py",
-    "cli/engines.py": "cli/test_certify.py",
     "cli/metric_audits.py": "cli/test_audit.py",
     "cli/pages.py": "cli/test_certify.py",
     "cli/radius_maps.py": "cli/test_certify.py",

@@ -1,6 +1,6 @@
 """Counting labels over draws, a batch at a time: memory does not grow with the number of draws."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -50,6 +50,18 @@ class Kept:
         if classes is not None and draws.classes not in (None, require_integer("classes", classes)):
             raise InputError(f"the model's logits have {draws.classes} classes, but classes={classes}: leave it out")
         return cls(counts, draws.classes or classes)
+
+
+def require_prefixes(prefixes: Sequence[int], looks: Sequence[int], *, n: int, n0: int) -> list[int]:
+    """After how many draws counts are also kept, rising: those asked for, and all looks before the last draw."""
+    if not isinstance(prefixes, Iterable):
+        raise InputError(f"prefixes must be a sequence of numbers such as (100, 300), but got {prefixes!r}")
+    rising = sorted({require_integer("a prefix", m) for m in (*prefixes, *looks)} - {n})
+    if rising and rising[-1] > n:
+        raise InputError(f"prefixes must not exceed n={n}, but got {rising[-1]}")
+    if rising and not n0:
+        raise InputError("prefixes are for votes with a pilot (n0 >= 1): sample each n anew")
+    return rising
 
 
 def sampled(

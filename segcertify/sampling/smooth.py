@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from segcertify.noise import Gaussian, Noise, require_noise
 from segcertify.preprocessing import Preprocessing, require_plain
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, recorded_seed
-from segcertify.sampling.counting import Kept, last, sampled
+from segcertify.sampling.counting import Kept, last, require_prefixes, sampled
 from segcertify.sampling.draws import (
     Draws,
     Input,
@@ -201,13 +201,7 @@ class Smooth:
         if times and watch is not None:
             raise InputError("metrics need all n draws, but looks may stop earlier: use metrics or looks")
         first = require_integer("first", first, at_least=0)
-        if not isinstance(prefixes, Iterable):
-            raise InputError(f"prefixes must be a sequence of numbers such as (100, 300), but got {prefixes!r}")
-        prefixes = sorted({require_integer("a prefix", m) for m in (*prefixes, *times)} - {n})
-        if prefixes and prefixes[-1] > n:
-            raise InputError(f"prefixes must not exceed n={n}, but got {prefixes[-1]}")
-        if prefixes and not n0:
-            raise InputError("prefixes are for votes with a pilot (n0 >= 1): sample each n anew")
+        prefixes = require_prefixes(prefixes, times, n=n, n0=n0)
         return self._votes(
             self.draws(x, input_id, recorded=recorded_seed(checkpoint)), n=n, n0=n0, mask=mask, first=first,
             prefixes=prefixes, looks=times, until=until, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
@@ -223,14 +217,14 @@ class Smooth:
         """`votes` of draws that this model just made, once n, prefixes and looks are checked."""
         draws.watch = watch
         mask = None if mask is None else require_mask(mask, draws.components)
-        tested = None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest()
         kept = Kept.of(draws, bool(counts), classes)
+        tested = None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest()
         run = {
             "mask": tested, "n": n, "n0": n0, "first": first, "prefixes": prefixes, "looks": looks or None,
             "counts": kept.counts or None, "classes": kept.classes if counts else None,
         }  # fmt: skip
-        described = require_plain("model", self.identity(draws))
-        preprocessing = None if preprocessing is None else require_plain("preprocessing", preprocessing)
+        about = {"mask": mask, "model": require_plain("model", self.identity(draws)), "looks": looks}
+        about["preprocessing"] = None if preprocessing is None else require_plain("preprocessing", preprocessing)
         saved = Checkpoint(checkpoint, draws, run, every=checkpoint_every)
 
         def stops(done: int, candidate: torch.Tensor, agreed: Mapping[int, torch.Tensor]) -> bool:
@@ -241,8 +235,8 @@ class Smooth:
             return until(replace(so_far, mask=mask, earlier=found, looks=looks))
 
         return sampled(
-            draws, saved, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept, progress=progress, stops=stops,
-            about={"mask": mask, "model": described, "preprocessing": preprocessing, "looks": looks},
+            draws, saved, n=n, n0=n0, first=first, prefixes=prefixes, kept=kept,
+            stops=stops, about=about, progress=progress,
         )  # fmt: skip
 
     def certify(
@@ -299,13 +293,10 @@ class Smooth:
         elif until is not None:
             raise InputError(f"until={until!r} is asked at looks: give looks too, such as looks=4")
         model = self.identity(draws)
-        stored.require_same_run(draws, n=n, n0=n0, mask=mask, looks=times, model=model, preprocessing=preprocessing)
+        stored.require_same_run(
+            draws, n=n, n0=n0, mask=mask, looks=times, model=model, preprocessing=preprocessing, counts=counts
+        )  # fmt: skip
         rule = stored.ending(rule) if rule is not None and stored.votes is not None else rule
-        if counts and stored.votes is not None and stored.votes.counts is None:
-            raise InputError(
-                f"{save_votes} holds votes without the counts of all classes, which sets need: write to another path "
-                "(--out), or delete them"
-            )
         if (votes := stored.reused(draws)) is not None:
             return certify_votes(votes, tau=tau, alpha=alpha, correction=correction, k=k, b=b, norm=norm)
         require_looks(n, times, rule, n0=n0, counts=counts)

@@ -49,7 +49,7 @@ class StoredVotes:
 
     def require_same_run(
         self, draws: Draws, *, n: int, n0: int, mask: BoolArray | None, model: Mapping[str, Any],
-        preprocessing: Preprocessing | None, looks: tuple[int, ...] = (),
+        preprocessing: Preprocessing | None, looks: tuple[int, ...] = (), counts: bool = False,
     ) -> None:  # fmt: skip
         """Raise `InputError` if there are votes, but not those that these draws would give."""
         if self.votes is None:
@@ -72,6 +72,11 @@ class StoredVotes:
         except InputError as error:
             raise _others(self._path, str(error).replace(" do not merge", "")) from None
         self._require("pre-processing", stored.preprocessing, plain)
+        if counts and stored.counts is None:
+            raise InputError(
+                f"{self._path} holds votes without the counts of all classes, which sets need: write to another path "
+                "(--out), or delete them"
+            )
 
     def ending(self, until: Callable[[Votes], bool]) -> Callable[[Votes], bool]:
         """The rule that ends draws where those of the votes ended. Raises `InputError` if ``until`` asks for more."""
