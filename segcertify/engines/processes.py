@@ -32,7 +32,7 @@ class ProcessWorker:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs, source, device, bool(sent)), daemon=True)
-        self._theirs, self._sent, self._stopped = theirs, sent, False
+        self._theirs, self._sent, self._stopped, self._late = theirs, sent, False, ""
 
     def start(self) -> dict[str, Any]:
         """Start the process; returns the identity of its model."""
@@ -50,9 +50,10 @@ class ProcessWorker:
         if self._stopped:  # meanwhile
             self.stop()
         try:
-            if self._sent:
-                self._send(self._sent)
-            found: dict[str, Any] = self._answer(START_PATIENCE)
+            with self._patient(START_PATIENCE):
+                if self._sent:
+                    self._send(self._sent)
+                found: dict[str, Any] = self._answer(START_PATIENCE)
         except WorkerLostError as error:
             raise WorkerLostError(
                 f"{error}, and what it printed is above. A Python script that uses workers must do its work under "
@@ -62,8 +63,10 @@ class ProcessWorker:
 
     def ask(self, task: Task, arrays: Sequence[Any], patience: float) -> Any:
         """Send a task and wait."""
-        self._send(pickled((task, arrays), "what a task needs, such as a metric,"))
-        return self._answer(patience)
+        message = pickled((task, arrays), "what a task needs, such as a metric,")
+        with self._patient(patience):
+            self._send(message)
+            return self._answer(patience)
 
     def stop(self) -> None:
         """Kill it. Any thread may: the pipe is left to the one that waits at it, and closed with this object."""
@@ -71,6 +74,22 @@ class ProcessWorker:
         if self.process.pid is not None:
             self.process.kill()
             self.process.join(10)
+
+    @contextmanager
+    def _patient(self, seconds: float) -> Iterator[None]:
+        """Within, the process is killed when the time is over: also one that hangs while a message is on its way."""
+
+        def end() -> None:
+            self._late = _late(seconds)
+            self.process.kill()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _send(self, message: bytes) -> None:
         try:
@@ -81,7 +100,7 @@ class ProcessWorker:
     def _answer(self, patience: float) -> Any:
         try:
             if not self._pipe.poll(patience):
-                raise WorkerLostError(f"gave no answer for {patience:g} s")
+                raise WorkerLostError(_late(patience))
             error, found = self._pipe.recv()
         except (EOFError, OSError):
             raise self._lost() from None
@@ -92,10 +111,16 @@ class ProcessWorker:
     def _lost(self) -> WorkerLostError:
         if self._stopped:
             return WorkerLostError("was stopped")
+        if self._late:
+            return WorkerLostError(self._late)
         self.process.join(10)
         code = self.process.exitcode
         how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
         return WorkerLostError(how)
+
+
+def _late(seconds: float) -> str:
+    return f"gave no answer for {seconds:g} s"
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import evaluated
+import numpy as np
 import pytest
 from engine_runs import descendants, driver, evaluated_in, files, gone, is_running, wait_for
 from shared_models import Harmful, Parts, Slow, small_network
@@ -16,7 +17,7 @@ import segcertify as sc
 from segcertify.data import load
 from segcertify.engines import Engine
 from segcertify.engines.processes import ProcessWorker
-from segcertify.engines.source import Source
+from segcertify.engines.source import Source, pickled
 from segcertify.engines.worker import WorkerLostError
 from segcertify.evaluation import AttackSettings, MetricSettings
 from segcertify.records import read_records
@@ -175,6 +176,17 @@ def test_a_worker_that_is_stopped_while_it_starts_does_not_stay():
     worker.stop()
     with pytest.raises(WorkerLostError, match="was stopped"):
         worker.start()
+    assert not is_running(worker.process.pid)
+
+
+def test_a_worker_that_takes_no_message_is_lost():
+    """One that hangs between two tasks: what is sent to it fills the pipe, and nothing comes back."""
+    worker = ProcessWorker(Source(""), "cpu", pickled(Slow(0.0)))
+    worker.start()
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    with pytest.raises(WorkerLostError, match="gave no answer for 0.5 s"):
+        worker.ask(len, (np.zeros(2**22, np.uint8),), 0.5)
+    worker.stop()
     assert not is_running(worker.process.pid)
 
 
