@@ -1,7 +1,8 @@
 """Workers on a Ray cluster: an actor for each GPU, or for each CPU core where there is none.
 
 Ray pickles what it sends, within the user's own cluster. A cluster that starts with a run listens on this machine's
-loopback alone, to whoever has a token of this process, without a dashboard, and reports no usage.
+loopback alone, to whoever has a token of this process, without a dashboard, and reports no usage. Its sockets and logs
+lie in a folder of this user alone, which goes with it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import os
 import secrets
 import signal
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -41,6 +44,8 @@ KNOCK_SECONDS = 10.0
 """How many seconds the head of a cluster may take to answer."""
 STORE_BYTES = 2**30
 """The object store of a cluster of this machine: it holds a few inputs and counts for each worker."""
+LONGEST_ROOT = 24
+"""The most characters of the folder in which Ray's is made: the path of a socket may have 107, of which Ray takes 80."""
 NICENESS = "RAY_worker_niceness"
 _AUTHENTICATION = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 """What says who may use a cluster. Ray sets the first where it is not set."""
@@ -129,10 +134,7 @@ class ActorWorker:
 def connected(engine: Engine, source: Source, model: Segmenter, *, device: str | torch.device | None) -> Iterator[Pool]:
     """Actors with the model, on the engine's cluster. One that was started here ends with the block."""
     ray = imported()
-    ours = not ray.is_initialized()
-    if ours:
-        _connect(ray, engine, source)
-    try:
+    with _joined(ray, engine, source):
         kind = _kind(ray, device)
         sent = None if engine.spec else _sent(ray, model)
 
@@ -154,10 +156,6 @@ def connected(engine: Engine, source: Source, model: Segmenter, *, device: str |
             _growing(pool, places, wanted=engine.workers is None),
         ):
             yield pool
-    finally:
-        if ours:
-            ray.shutdown()
-            _forget_token(ray)
 
 
 def needs(device: str, threads: int) -> dict[str, float]:
@@ -185,30 +183,57 @@ def _kind(ray: Any, device: str | torch.device | None) -> str:
     return wanted or ("cuda" if gpus else "cpu")
 
 
-def _connect(ray: Any, engine: Engine, source: Source) -> None:
-    """Join the cluster at the address, or start one on this machine."""
-    if engine.address is None:
-        workers = engine.workers or max(1, torch.get_num_threads() // source.threads)
-        with _private(ray), _signals_kept():
-            ray.init(
-                "local",  # a new one, whatever else runs here
-                num_cpus=workers * source.threads, include_dashboard=False, _node_ip_address=LOOPBACK[0],
-                object_store_memory=STORE_BYTES, log_to_driver=False, configure_logging=False,
-            )  # fmt: skip
-        if (listens := ray.util.get_node_ip_address()) not in LOOPBACK:
-            ray.shutdown()
-            raise InputError(
-                f"Ray {ray.__version__} would listen at {listens}, which other machines may reach, since it was "
-                "imported before. Import segcertify's engine first, or start a cluster yourself and give its address"
-            )
+@contextmanager
+def _joined(ray: Any, engine: Engine, source: Source) -> Iterator[None]:
+    """Within, Ray is connected: as the caller has done, to the cluster at the address, or to one of this machine."""
+    if ray.is_initialized():
+        yield
         return
+    with ExitStack() as after:
+        if engine.address is None:
+            folder = after.enter_context(_folder())
+        after.callback(_forget_token, ray)
+        after.callback(ray.shutdown)
+        if engine.address is None:
+            _start(ray, engine.workers or max(1, torch.get_num_threads() // source.threads), source.threads, folder)
+        else:
+            _connect(ray, engine.address)
+        yield
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    """A folder for Ray's sockets and logs, in one of this user alone. Ray's own, /tmp/ray, is everybody's and stays."""
+    chosen = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+    root = chosen if len(chosen) <= LONGEST_ROOT or os.name == "nt" else "/tmp"
+    with tempfile.TemporaryDirectory(prefix="ray-", dir=root, ignore_cleanup_errors=True) as own:
+        yield str(Path(own) / "r")  # which Ray lets everybody enter
+
+
+def _start(ray: Any, workers: int, threads: int, folder: str) -> None:
+    """Start a cluster on this machine."""
+    with _private(ray), _signals_kept():
+        ray.init(
+            "local",  # a new one, whatever else runs here
+            num_cpus=workers * threads, include_dashboard=False, _node_ip_address=LOOPBACK[0], _temp_dir=folder,
+            object_store_memory=STORE_BYTES, log_to_driver=False, configure_logging=False,
+        )  # fmt: skip
+    if (listens := ray.util.get_node_ip_address()) not in LOOPBACK:
+        raise InputError(
+            f"Ray {ray.__version__} would listen at {listens}, which other machines may reach, since it was "
+            "imported before. Import segcertify's engine first, or start a cluster yourself and give its address"
+        )
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Join the cluster at the address."""
     try:
-        _knock(engine.address)
+        _knock(address)
         with _signals_kept():
-            ray.init(engine.address, log_to_driver=False, configure_logging=False)
+            ray.init(address, log_to_driver=False, configure_logging=False)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"no Ray cluster answers at {engine.address!r} ({_first_words(error)}): start one by `ray start --head`"
+            f"no Ray cluster answers at {address!r} ({_first_words(error)}): start one by `ray start --head`"
         ) from None
 
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,22 @@ def test_a_cluster_of_this_machine_is_private_and_gives_the_same_run(data, tmp_p
     assert not (tmp_path / "home" / ".ray").exists()
     evaluated_in(tmp_path / "alone", model, data, engine=Engine("local", 1))
     assert files(tmp_path / "shared")[1:] == files(tmp_path / "alone")[1:]
+
+
+def test_the_folder_of_a_cluster_is_the_users_alone_and_goes_with_it(monkeypatch):
+    """Where the folder that is asked for is too long for the path of a socket, it lies in /tmp."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as root:
+        monkeypatch.setenv("RAY_TMPDIR", root)
+        with pytest.raises(KeyError), Engine("ray", 1).started(small_network()) as pool:
+            assert pool.identity
+            (own,) = Path(root).iterdir()
+            assert own.stat().st_mode & 0o777 == 0o700
+            assert next(own.rglob("plasma_store"))
+            raise KeyError
+        assert not list(Path(root).iterdir())
+        monkeypatch.setenv("RAY_TMPDIR", root + "/" + 30 * "x")
+        with ray_cluster._folder() as folder:
+            assert Path(folder).parents[1] == Path("/tmp")
 
 
 @pytest.mark.parametrize("model", [small_network(), Parts()], ids=["images", "points"])
