@@ -184,7 +184,7 @@ def test_a_worker_that_takes_no_message_is_lost():
     worker = ProcessWorker(Source(""), "cpu", pickled(Slow(0.0)))
     worker.start()
     os.kill(worker.process.pid, signal.SIGSTOP)
-    with pytest.raises(WorkerLostError, match="gave no answer for 0.5 s"):
+    with pytest.raises(WorkerLostError, match=r"gave no answer for 0\.5 s"):
         worker.ask(len, (np.zeros(2**22, np.uint8),), 0.5)
     worker.stop()
     assert not is_running(worker.process.pid)
