@@ -45,7 +45,7 @@ KNOCK_SECONDS = 10.0
 STORE_BYTES = 2**30
 """The object store of a cluster of this machine: it holds a few inputs and counts for each worker."""
 LONGEST_ROOT = 24
-"""The most characters of the folder in which Ray's is made: the path of a socket has at most 104, of which ours are 80."""
+"""The most characters of the folder in which Ray's is made: a socket's path has at most 104, of which 80 are ours."""
 NICENESS = "RAY_worker_niceness"
 _AUTHENTICATION = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 """What says who may use a cluster. Ray sets the first where it is not set."""
