@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import pickle
 import statistics
 import tempfile
@@ -126,6 +127,8 @@ def gpu_seconds(stages: Mapping[str, float], draws: int, n: int) -> float:
 def model(driver: Mapping[str, float], drawing: float) -> list[dict[str, float]]:
     """Frames an hour with so many GPUs: as fast as these draw, or as the driver works, whichever is slower.
 
+    ``speedup`` is to the frames an hour of one GPU, which may itself have to wait for the driver.
+
     Frames are many, so that each stays with one GPU, and is put into Ray's store once; its tasks are of about
     `RANGE_SECONDS`. Left out: networks between machines, files, and that the driver has several threads.
     """
@@ -133,7 +136,7 @@ def model(driver: Mapping[str, float], drawing: float) -> list[dict[str, float]]
     for gpus in GPUS:
         slower = max(drawing / gpus, work)
         rows.append({
-            "gpus": gpus, "frames_per_hour": 3600 / slower, "speedup": drawing / slower,
+            "gpus": gpus, "frames_per_hour": 3600 / slower, "speedup": max(drawing, work) / slower,
             "driver_busy": work / slower,
         })  # fmt: skip
     return rows
@@ -164,6 +167,8 @@ def main() -> None:
     parser.add_argument("--without-ray", action="store_true")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    if "OMP_NUM_THREADS" in os.environ:
+        parser.error("OMP_NUM_THREADS is set, but one process is to use all cores: unset it")
     runs: dict[str, list[dict[str, float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         (data_folder := Path(folder) / "data").mkdir()

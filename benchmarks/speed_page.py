@@ -345,10 +345,7 @@ def long_runs() -> str:
         return ""
     some = engines[0]["rows"]
     heads = ("engine", *(f"after {some[index]['scenes']:,}" for index in (0, len(some) // 2, -1)), "scenes recorded")
-    note = (
-        "What the driver holds, and what it and its workers hold together; pages that they share count for each "
-        "(`python benchmarks/long_run.py`)."
-    )
+    note = "What the driver holds, and what it and its workers hold together; pages that they share count for each."
     return Table("Thousands of scenes", heads, rows, (note,)).markdown()
 
 
@@ -381,7 +378,7 @@ def page() -> str:
             stage_table(values).markdown(),
         ]
         parts += [baseline_table(values).markdown()] if values["baseline"] is not None else []
-    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+    return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
 
 def claims() -> str:

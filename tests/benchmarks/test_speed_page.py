@@ -6,8 +6,10 @@ from pathlib import Path
 
 import frames
 import growth
+import long_run
 import numpy as np
 import pytest
+import scaling
 import speed_page
 
 ROOT = Path(__file__).parents[2]
@@ -140,6 +142,46 @@ def test_growth_is_measured_and_written(tmp_path, monkeypatch):
     assert [row["n"] for row in values["over_n"]] == [30, 60]
     assert [row["components"] for row in values["over_components"]] == [2**11, 2**12]
     assert "Growth with N, n = 30" in speed_page.growth(values, "components", "N").markdown()
+
+
+def test_workers_and_long_runs_are_measured_and_written(tmp_path, monkeypatch):
+    """Their commands to the end, with few scenes, and the tables that are made of what they write."""
+    monkeypatch.setattr(speed_page, "RESULTS", tmp_path)
+    assert "benchmarks/scaling.py" in speed_page.scaled()
+    assert not speed_page.long_runs()
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    asked = ["--workers", "1", "--scenes", "2", "--n", "10", "--rounds", "1", "--without-ray"]
+    monkeypatch.setattr("sys.argv", ["scaling.py", *asked, "--json", str(tmp_path / "scaling-2-cores.json")])
+    scaling.main()
+    asked = ["--scenes", "10", "--engines", "one process", "2 workers"]
+    monkeypatch.setattr("sys.argv", ["long_run.py", *asked, "--json", str(tmp_path / "long-run.json")])
+    long_run.main()
+    found = speed_page.scaled()
+    assert "| one process | " in found
+    assert "| 1 worker | " in found
+    assert "| 64 | " in found
+    assert [row.rpartition("|")[0].rpartition("| ")[2].strip() for row in _rows(speed_page.long_runs())] == ["10", "10"]
+
+
+def _rows(table):
+    return [line for line in table.splitlines() if line.startswith("|")][2:]
+
+
+def test_the_model_of_many_gpus_is_as_fast_as_these_or_as_the_driver():
+    driver = {"send": 0.1, "add": 0.01, "certify": 0.1}
+    slow, fast = scaling.model(driver, 42.0), scaling.model(driver, 0.1)
+    assert [row["speedup"] for row in slow[:4]] == pytest.approx([1, 2, 4, 8])
+    assert slow[-1]["speedup"] == pytest.approx(64)
+    assert [row["speedup"] for row in fast] == pytest.approx(7 * [1])
+    assert fast[0]["frames_per_hour"] == pytest.approx(3600 / 0.21)
+
+
+def test_threads_that_were_set_are_no_comparison(monkeypatch, capsys):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr("sys.argv", ["scaling.py"])
+    with pytest.raises(SystemExit):
+        scaling.main()
+    assert "one process is to use all cores" in capsys.readouterr().err
 
 
 def test_a_line_is_fitted():
