@@ -12,11 +12,14 @@ from matplotlib.patches import Patch
 import segcertify as sc
 from segcertify.attacks import L2, attack_smoothed, pgd, recount
 from segcertify.demo import photograph
-from segcertify.figures.palette import TINT, tinted
+from segcertify.figures.painting import TINT, painted
+from segcertify.figures.palette import palette
 from segcertify.numerals import percent
 
-COLOURS = np.array([[0.35, 0.35, 0.35], [0.25, 0.5, 0.8], [0.9, 0.75, 0.3], [0.9, 0.15, 0.05]])
 BACKGROUND, CAT, DOG, CHANGED = range(4)
+COLOURS = palette(4)
+COLOURS[CAT], COLOURS[CHANGED] = COLOURS[BACKGROUND].copy(), (0.9, 0.15, 0.05)
+COLOURS[BACKGROUND] = 0.35  # what stays is calm, what changes stands out
 
 
 def labels_of(model: torch.nn.Module, x: torch.Tensor) -> np.ndarray:
@@ -39,19 +42,18 @@ if __name__ == "__main__":
     grey, flipped = x.mean(0).numpy(), before != after
     panels = {
         "the attacked photograph": attacked.permute(1, 2, 0).numpy(),
-        f"ordinary model: {percent(float(flipped.mean()))} of the labels change": tinted(
+        f"ordinary model: {percent(float(flipped.mean()))} of the labels change": painted(
             grey, np.where(flipped, CHANGED, after), COLOURS
         ),
-        f"certified: {moved or 'none'} of {certificate.certified:,} labels change": tinted(
+        f"certified: {moved or 'none'} of {certificate.certified:,} labels change": painted(
             grey, certificate.labels, COLOURS
         ),
     }
     figure = Figure(figsize=(12, 3.45), layout="constrained")
     for axes, (title, image) in zip(figure.subplots(1, 3), panels.items(), strict=True):
-        axes.imshow(image, interpolation="nearest")
+        axes.imshow(image)
         axes.set_title(title, fontsize=12.5)
         axes.axis("off")
-    figure.axes[2].contourf(certificate.abstained, levels=[0.5, 1.5], colors="none", hatches=["///"])
     shown = {CAT: "cat", BACKGROUND: "background", CHANGED: "changed by the attack"}
     tints = TINT * COLOURS + (1 - TINT) * grey.mean()
     swatches = [Patch(facecolor=tuple(tints[label]), label=name) for label, name in shown.items()]

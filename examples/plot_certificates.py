@@ -5,11 +5,12 @@ from matplotlib.figure import Figure
 
 import segcertify as sc
 from segcertify.demo import photograph
-from segcertify.figures.palette import colour
+from segcertify.figures.painting import painted
+from segcertify.figures.palette import palette
 from segcertify.figures.sets import sets_image
 from segcertify.numerals import percent, radius_text
 
-COLOURS = np.array([[0.85, 0.85, 0.85], [0.9, 0.6, 0.0], [0.35, 0.7, 0.9]])  # background, cat, dog
+COLOURS = palette(3)  # background, cat, dog
 
 if __name__ == "__main__":
     model, x = sc.models.load("pets"), photograph()
@@ -22,11 +23,11 @@ if __name__ == "__main__":
 
     figure = Figure(figsize=(12, 7), layout="constrained")
     (left, right), (below_left, below_right) = figure.subplots(2, 2)
-    left.imshow(colour(labels.labels, COLOURS))
+    left.imshow(painted(x.mean(0).numpy(), labels.labels, COLOURS))
     left.set_title(
         f"labels: {percent(labels.certified / labels.N)} keep theirs within R = {radius_text(labels.radius, 3)}"
     )
-    right.imshow(sets_image(sets, COLOURS))
+    right.imshow(sets_image(sets, COLOURS, x.mean(0).numpy()))
     few = percent(float(np.mean(sets.sizes <= 2)))
     right.set_title(f"sets: {few} have at most two labels left (striped: two) within R")
     shown = below_left.imshow(radii, cmap="viridis")

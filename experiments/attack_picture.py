@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from segcertify.figures.image import TINT, tinted
+from segcertify.figures.painting import TINT, blanked, painted
 
 COLUMNS = {
     "attacked": "attacked image",
@@ -43,9 +43,10 @@ def rows_figure(rows: Sequence[Row], *, colours: Any, names: Sequence[str], sour
     grid = figure.subplots(len(rows), len(COLUMNS), squeeze=False, height_ratios=heights)
     for line, (arrays, captions) in zip(grid, rows, strict=True):
         photograph = arrays["attacked"].transpose(1, 2, 0) / 255
-        panels = [photograph, *(tinted(photograph.mean(-1), arrays[name], colours) for name in labels)]
+        maps = {name: blanked(arrays[name], arrays[name] >= 0) for name in labels}
+        panels = [photograph, *(painted(photograph.mean(-1), each, colours) for each in maps.values())]
         for axes, panel, caption in zip(line, panels, captions, strict=True):
-            axes.imshow(panel, interpolation="nearest")
+            axes.imshow(panel)
             axes.set(xticks=[], yticks=[])
             axes.set_xlabel(fill(caption, 26), fontsize=12, labelpad=3)
     for axes, title in zip(grid[0], COLUMNS.values(), strict=True):

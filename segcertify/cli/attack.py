@@ -40,6 +40,7 @@ def attack(
     device: opt.Device = None,
     trust_code: opt.TrustCode = False,
     out: opt.Out[Path | None] = None,
+    colours: opt.Colours = "own",
     json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -85,10 +86,11 @@ def attack(
         draws=copies, seed=certificate.seed, progress=printer.progress,
     )  # fmt: skip
     card = card_of(robust)
-    names, colours = (card.classes, np.array(card.colours) / 255) if card else ((), None)
+    names = card.classes if card else ()
+    table = np.array(card.colours) / 255 if card and colours == "data" else None
     files = [file, out / VOTES]
     with noted(printer, "no picture"):
-        figure = attack_figure(read_in.x, found, target=read_in.target, colours=colours, names=names)
+        figure = attack_figure(read_in.x, found, target=read_in.target, colours=table, names=names)
         save_figure(figure, out / "attacked.png")
         files.insert(0, out / "attacked.png")
     printer.table(_table(found))

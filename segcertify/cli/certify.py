@@ -64,6 +64,7 @@ def certify(
     compile: opt.Compile = False,
     trust_code: opt.TrustCode = False,
     out: opt.Out[Path | None] = None,
+    colours: opt.Colours = "own",
     json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -120,20 +121,20 @@ def certify(
             )  # fmt: skip
         certificate = stored_once(replace(certificate, command=opt.command_line()), file)
         with noted(printer, "no pictures"):
-            pictures = draw(segmenter, found, certificate, device=device, stem=claim.pictures(file))
+            pictures = draw(segmenter, found, certificate, device=device, stem=claim.pictures(file), colours=colours)
         if sets:
             of_sets, set_files = sets_beside(
-                printer, segmenter, found, file, votes, tau=tau, alpha=alpha, norm=norm
+                printer, segmenter, found, file, votes, tau=tau, alpha=alpha, norm=norm, colours=colours
             )  # fmt: skip
         pictures += page_beside(
             printer, segmenter, found, certificate, votes, device=device, sets=of_sets if sets else None,
-            page=Path(f"{claim.pictures(file)}.html"),
+            page=Path(f"{claim.pictures(file)}.html"), colours=colours,
             audit=audit_command(
                 file, model, input, label=label, short_side=short_side, full_size=full_size, precision=precision,
                 trust_code=trust_code,
             ),
         )  # fmt: skip
-        radii = mapped_beside(printer, segmenter, found, out, cap=cap, alpha=alpha, norm=norm)
+        radii = mapped_beside(printer, segmenter, found, out, cap=cap, alpha=alpha, norm=norm, colours=colours)
         resume.unlink(missing_ok=True)  # last: until here, a run that was killed loses no draw
     files, values = [file, votes, *pictures], certificate_values(certificate)
     printer.certificate(certificate)

@@ -82,6 +82,7 @@ def evaluate(
             "--pictures", help="Keep every scene's pictures; of a cloud also a page.", rich_help_panel=opt.OUTPUT
         ),
     ] = False,
+    colours: opt.Colours = "own",
     out: opt.Out[Path] = Path("evaluation"),
     json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -119,7 +120,7 @@ def evaluate(
             segmenter, scenes, out=out, settings=claims, noise=opt.noise_on(noise, scenes.domain.axis),
             corrections=corrections, k=k, b=b, n0=n0, alpha=alpha, seed=seed, batch_size=batch_size, device=device,
             name=model, precision=precision, attack=attacks, metrics=metrics, sets=sets, looks=looks, until=until,
-            cap=cap, save_votes=votes, save_pictures=pictures, skip_broken=skip_broken,
+            cap=cap, save_votes=votes, save_pictures=pictures, colours=colours, skip_broken=skip_broken,
             engine=drawing.of(model, trust_code=trust_code, compile=compile), progress=printer.progress,
         )  # fmt: skip
     print_report(out, printer, already=before == len(done.records))

@@ -12,7 +12,7 @@ from segcertify.cli.options import chosen_side
 from segcertify.data import Input, read_input
 from segcertify.data.images.reading import image_size
 from segcertify.data.reading import ARRAY_SUFFIXES, CLOUD_SUFFIXES, input_name
-from segcertify.figures.palette import Colours, part_colours
+from segcertify.figures.palette import Colours, ColoursOf, part_colours
 from segcertify.metrics.shapenet import CATEGORIES, PART_NAMES
 from segcertify.models import PartSegmenter, card_of, given_short_side
 from segcertify.radii import RadiusMap
@@ -50,36 +50,40 @@ def input_id(path: Path) -> str:
     return input_name(path)
 
 
-def draw(model: Segmenter, read_in: Input, certificate: Certificate, *, device: str, stem: Path) -> list[Path]:
-    """The pictures of a certified input, with the model's names and colours; their names begin with ``stem``."""
+def draw(
+    model: Segmenter, read_in: Input, certificate: Certificate, *, device: str, stem: Path, colours: ColoursOf
+) -> list[Path]:
+    """The pictures of a certified input, with the model's names; their names begin with ``stem``."""
     prediction = base_labels(model, torch.from_numpy(read_in.x).to(device))
-    names, colours = legend(model, highest=max(int(prediction.max()), int(certificate.labels.max())))
+    names, table = legend(model, highest=max(int(prediction.max()), int(certificate.labels.max())), colours=colours)
     return read_in.domain.save_figures(
-        stem, read_in.x, certificate, prediction=prediction, target=read_in.target, colours=colours,
+        stem, read_in.x, certificate, prediction=prediction, target=read_in.target, colours=table,
         names=names,
     )  # fmt: skip
 
 
-def draw_sets(model: Segmenter, read_in: Input, certificate: SetCertificate, *, path: Path) -> list[Path]:
-    """The picture of an image's sets, with the model's names and colours; none of other inputs."""
-    names, colours = legend(model, highest=len(certificate.sets) - 1)
-    return read_in.domain.save_sets(path, read_in.x, certificate, colours=colours, names=names)
+def draw_sets(
+    model: Segmenter, read_in: Input, certificate: SetCertificate, *, path: Path, colours: ColoursOf
+) -> list[Path]:
+    """The picture of an image's sets, with the model's names; none of other inputs."""
+    names, table = legend(model, highest=len(certificate.sets) - 1, colours=colours)
+    return read_in.domain.save_sets(path, read_in.x, certificate, colours=table, names=names)
 
 
 def class_names(model: Segmenter, classes: int) -> tuple[str, ...]:
     """The names of the model's classes, where it tells them all."""
-    return legend(model, highest=classes - 1)[0]
+    return legend(model, highest=classes - 1, colours="own")[0]
 
 
-def draw_radii(model: Segmenter, read_in: Input, found: RadiusMap, *, path: Path) -> list[Path]:
-    """The picture of an image's radius map, with the model's names and colours; none of other inputs."""
+def draw_radii(model: Segmenter, read_in: Input, found: RadiusMap, *, path: Path, colours: ColoursOf) -> list[Path]:
+    """The picture of an image's radius map, with the model's names; none of other inputs."""
     from segcertify.figures.image import save_figure
     from segcertify.figures.radii import radii_figure
 
     if read_in.x.ndim != 3 or read_in.x.shape[0] != 3 or found.labels.shape != read_in.x.shape[1:]:
         return []
-    names, colours = legend(model, highest=int(found.labels.max()))
-    save_figure(radii_figure(read_in.x, found, colours=colours, names=names), path)
+    names, table = legend(model, highest=int(found.labels.max()), colours=colours)
+    save_figure(radii_figure(read_in.x, found, colours=table, names=names), path)
     return [path]
 
 
@@ -101,11 +105,11 @@ def named_labels(model: object) -> tuple[str, ...]:
     return ()
 
 
-def legend(model: Segmenter, *, highest: int) -> tuple[tuple[str, ...], Colours | None]:
-    """The names and the colours of the model's labels, where it tells them all."""
+def legend(model: Segmenter, *, highest: int, colours: ColoursOf) -> tuple[tuple[str, ...], Colours | None]:
+    """The names of the model's labels, where it tells them all, and their colours; None for our own palette."""
     card = card_of(model)
     if card is not None and highest < len(card.classes):
-        return card.classes, np.array(card.colours) / 255
+        return card.classes, np.array(card.colours) / 255 if colours == "data" else None
     if _for_shapes(model) is not None:
         return PART_NAMES, part_colours(CATEGORIES.values()) / 255
     names = named_labels(model)

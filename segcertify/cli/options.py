@@ -13,7 +13,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -230,6 +230,10 @@ Compile = Annotated[
     _option("--compile", "Compile the network with torch.compile: a minute or more before the first draw.", MACHINE),
 ]
 Out = Annotated[T, _option("--out", "Where the results go: a folder, for join a file.", OUTPUT)]
+Colours = Annotated[
+    Literal["own", "data"],
+    _option("--colours", "Of classes in pictures: own, for all readers' eyes, or data, those of the data set.", OUTPUT),
+]
 Half = Annotated[bool, _option("--half", "Write the weights in half precision.", OUTPUT)]
 Json = Annotated[bool, _option("--json", "Print one JSON object, and all else on standard error.", OUTPUT)]
 Quiet = Annotated[bool, _option("--quiet", "Print only the result: no progress, no notes.", OUTPUT)]

@@ -12,13 +12,14 @@ from segcertify.cli.printing import Printer, noted
 if TYPE_CHECKING:
     from segcertify.certificate import Certificate
     from segcertify.data import Input
+    from segcertify.figures.palette import ColoursOf
     from segcertify.sampling.segmenter import Segmenter
     from segcertify.sets.certificate import SetCertificate
 
 
 def page_beside(
     printer: Printer, model: Segmenter, found: Input, certificate: Certificate, votes: Path, *, device: str,
-    page: Path, sets: SetCertificate | None = None, audit: str = "",
+    page: Path, colours: ColoursOf, sets: SetCertificate | None = None, audit: str = "",
 ) -> list[Path]:  # fmt: skip
     """Write the page of a certified input from saved votes, and return its path; some inputs have none."""
     if found.domain.page is None:
@@ -31,10 +32,11 @@ def page_beside(
 
         prediction = base_labels(model, torch.from_numpy(found.x).to(device))
         kept = Votes.load(votes)
-        names, colours = legend(model, highest=max(int(prediction.max()), int(kept.candidate.max())))
+        highest = max(int(prediction.max()), int(kept.candidate.max()))
+        names, table = legend(model, highest=highest, colours=colours)
         return found.domain.save_page(
             page, found.x, certificate, votes=kept, prediction=prediction, target=found.target, sets=sets,
-            colours=colours, names=names, audit=audit,
+            colours=table, names=names, audit=audit,
         )  # fmt: skip
     return []
 

@@ -17,6 +17,7 @@ from segcertify.radii import RadiusMap
 
 if TYPE_CHECKING:
     from segcertify.data import Input
+    from segcertify.figures.palette import ColoursOf
     from segcertify.sampling.segmenter import Segmenter
 
 
@@ -39,7 +40,15 @@ class Mapped(NamedTuple):
 
 
 def mapped_beside(
-    printer: Printer, model: Segmenter, found: Input, out: Path, *, cap: float | None, alpha: float, norm: str | None
+    printer: Printer,
+    model: Segmenter,
+    found: Input,
+    out: Path,
+    *,
+    cap: float | None,
+    alpha: float,
+    norm: str | None,
+    colours: ColoursOf,
 ) -> Mapped:
     """The capped radius map of the votes in a folder, in a file that is never overwritten, and its picture."""
     from segcertify.cli.certificates import VOTES
@@ -56,7 +65,7 @@ def mapped_beside(
     elif not np.array_equal(RadiusMap.load(file).radii, made.radii):
         raise InputError(f"{file} holds another map, which is not overwritten: give another --out, or delete it")
     with noted(printer, "no picture of the radii"):
-        pictures = draw_radii(model, found, made, path=file.with_suffix(".png"))
+        pictures = draw_radii(model, found, made, path=file.with_suffix(".png"), colours=colours)
     return Mapped(made, [file, *pictures])
 
 

@@ -19,13 +19,14 @@ from segcertify.sets.class_trees import name_of_set, sets_in_words
 
 if TYPE_CHECKING:
     from segcertify.data import Input
+    from segcertify.figures.palette import ColoursOf
     from segcertify.sampling.segmenter import Segmenter
     from segcertify.sets.planning import SetPlan
 
 
 def sets_beside(
     printer: Printer, model: Segmenter, found: Input, certificate: Path, votes: Path, *, tau: float, alpha: float,
-    norm: str | None,
+    norm: str | None, colours: ColoursOf,
 ) -> tuple[SetCertificate, list[Path]]:  # fmt: skip
     """The certificate of sets of saved votes, in a file named as that of the labels, and its picture."""
     from segcertify.cli.inputs import draw_sets
@@ -39,7 +40,7 @@ def sets_beside(
     elif not np.array_equal(SetCertificate.load(file).sets, made.sets):
         raise InputError(f"{file} holds other sets, which are not overwritten: give another --out, or delete it")
     with noted(printer, "no picture of the sets"):
-        pictures = draw_sets(model, found, made, path=file.with_suffix(".png"))
+        pictures = draw_sets(model, found, made, path=file.with_suffix(".png"), colours=colours)
     return made, [file, *pictures]
 
 

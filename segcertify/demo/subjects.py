@@ -40,7 +40,7 @@ class Cat:
         self.x, self.preprocessing, self.model = torch.from_numpy(read_in.x), read_in.preprocessing, load("pets")
         card = card_of(self.model)
         assert card is not None  # what ships has one
-        self.classes, self.colours = card.classes, np.array(card.colours) / 255
+        self.classes = card.classes
 
     def notes(self, proved: Certificate) -> tuple[str, ...]:
         """Nothing more is said."""
@@ -49,8 +49,8 @@ class Cat:
     def draw(self, stem: Path, proved: Certificate, prediction: IntArray) -> list[Path]:
         """From the photograph over the first of the n noisy copies to the certified labels."""
         noisy = proved.noise.draw(self.x, [DrawStream(proved.seed or 0, self.id, "agree", 0)])
-        labels, colours = predict(self.model, noisy)[0].numpy(), self.colours
-        figure = steps_figure(self.x.numpy(), noisy[0].numpy(), labels, proved, colours=colours, names=self.classes)
+        labels = predict(self.model, noisy)[0].numpy()
+        figure = steps_figure(self.x.numpy(), noisy[0].numpy(), labels, proved, names=self.classes)
         save_figure(figure, picture := Path(f"{stem}.png"))
         return [picture]
 

@@ -5,11 +5,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from segcertify.arrays import IntArray
 from segcertify.certificate import Certificate
 from segcertify.data import DataSet, Scene
-from segcertify.figures.palette import Colours
+from segcertify.figures.palette import Colours, ColoursOf, palette
 from segcertify.records import RunFolder, Setting
 from segcertify.sets.certificate import SetCertificate
 from segcertify.storage.atomic import write_bytes, write_text
@@ -27,14 +30,17 @@ class ScenePictures:
     folder: RunFolder
     data: DataSet
     whole: bool
+    colours: ColoursOf = "own"
 
-    @property
+    @cached_property
     def _colours(self) -> Colours:
+        if self.colours == "own" and not self.data.categories:  # parts have our own colours, each category the first
+            return palette(len(self.data.classes))
         return self.data.colours / 255
 
     def legend(self) -> None:
         """What the colours of the thumbnails stand for."""
-        bytes_of = [bytes(row).hex() for row in self.data.colours]
+        bytes_of = [bytes(row).hex() for row in np.rint(255 * self._colours).astype(np.uint8)]
         write_text(self.folder.colours, json.dumps({"colours": [f"#{each}" for each in bytes_of]}) + "\n")
 
     def of_base(self, scene: Scene, prediction: IntArray) -> None:

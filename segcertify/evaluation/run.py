@@ -36,6 +36,7 @@ from segcertify.evaluation.scenes import (
     skipped_record,
 )
 from segcertify.evaluation.sets import CertifiedSets, set_methods
+from segcertify.figures.palette import ColoursOf
 from segcertify.metrics.names import parse as parse_metric
 from segcertify.metrics.planning import probability_needed
 from segcertify.models import card_of, with_precision
@@ -62,8 +63,8 @@ def evaluate(
     batch_size: int | None = None, device: str | torch.device | None = None, name: str = "", precision: str = "fp32",
     attack: AttackSettings | None = None, metrics: MetricSettings | None = None, sets: bool = False,
     looks: int | Sequence[int] = (), until: float | None = None, cap: float | None = None, save_votes: bool = False,
-    save_pictures: bool = False,
-    skip_broken: bool = False, engine: str | Engine = "local", workers: int | None = None, address: str | None = None,
+    save_pictures: bool = False, colours: ColoursOf = "own", skip_broken: bool = False,
+    engine: str | Engine = "local", workers: int | None = None, address: str | None = None,
     progress: bool | None = None,
 ) -> Run:  # fmt: skip
     """Certify every scene of a data set under every setting. Returns the run, whose records lie in ``out``.
@@ -87,7 +88,8 @@ def evaluate(
     get (`segcertify.certify_sets`), at an alpha of its own, by the counts of all classes
     in the same draws; where the classes have a tree, beside two baselines of nested groups.
     ``save_pictures`` keeps each certificate's picture and its interactive page in ``out/certified``. Thumbnails for the
-    run's page are always kept (``out/thumbnails``).
+    run's page are always kept (``out/thumbnails``). ``colours`` of classes are our own, which colour-blind readers can
+    tell apart, or with ``"data"`` those of the data set.
 
     ``looks`` are tests within the n draws, each at alpha / L: their times, or how many. The times are fixed before
     sampling and are part of the run's settings. A scene's draws end at the first look at which all claims of its sigma
@@ -175,7 +177,8 @@ def evaluate(
         if not folder.claimed:  # a model that refuses the scenes leaves no folder
             drawing.base(readable[0])
         folder.claim(configuration)
-        _Evaluation(data, configuration, folder, drawing, save_votes, save_pictures, skip_broken, broken).run(progress)
+        pictures = ScenePictures(folder, data, save_pictures, colours)
+        _Evaluation(data, configuration, folder, drawing, pictures, save_votes, skip_broken, broken).run(progress)
         return Run.load(out)
 
 
@@ -200,15 +203,10 @@ class _Evaluation:
     configuration: Configuration
     folder: RunFolder
     drawing: Drawing
+    pictures: ScenePictures
     save_votes: bool
-    save_pictures: bool
     skip_broken: bool
     broken: Mapping[str, str]
-
-    @property
-    def pictures(self) -> ScenePictures:
-        """Where pictures go."""
-        return ScenePictures(self.folder, self.data, self.save_pictures)
 
     def run(self, progress: bool | None) -> None:
         """Append the records of all scenes that are not done yet."""

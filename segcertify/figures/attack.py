@@ -10,15 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from segcertify.arrays import Array, IntArray
-from segcertify.figures.image import add_legend, as_rgb, class_colours, panel_figure, swatches
-from segcertify.figures.palette import TINT, Colours, tinted
-from segcertify.figures.texts import wrapped
+from segcertify.figures.painting import blanked
+from segcertify.figures.palette import Colours
+from segcertify.figures.panels import LabelMaps, as_rgb, panel_figure
+from segcertify.figures.texts import tell
 from segcertify.numerals import percent, radius_text
 
 if TYPE_CHECKING:
     from segcertify.attacks.comparison import Comparison
-
-BLANK = "nothing is known or promised"  # what white pixels say
 
 
 def attack_figure(
@@ -31,36 +30,35 @@ def attack_figure(
 ) -> Figure:
     """Six panels: attacked image, its change, ground truth or clean labels; both base models attacked; the certificate.
 
-    ``x`` is the image (3, height, width) without attack. Labels tint it; abstentions and ignored
-    pixels are white. Made to be read at a width of 800 pixels.
+    ``x`` is the image (3, height, width) without attack. Made to be read at a width of 800 pixels.
     """
-    certificate, attacked, grey = comparison.certificate, comparison.non_robust, x.mean(0)
-    maps = [attacked.clean if target is None else target, attacked.labels, comparison.robust.labels, certificate.labels]
-    table = class_colours(maps, colours)
+    certificate, attacked, robust = comparison.certificate, comparison.non_robust, comparison.robust
     change = attacked.x - x
     factor = 0.5 / max(float(np.abs(change).max()), 1e-9)
-    truth = "no attack: the non-robust model" if target is None else "ground truth"
-    flips = [f"{percent(each.flipped / each.clean.size)} flipped" for each in (attacked, comparison.robust)]
+    flips = [f"{percent(each.flipped / each.clean.size)} flipped" for each in (attacked, robust)]
     beyond = certificate.claimed.certifies and comparison.radius > certificate.radius
     proved = f"certified to {radius_text(certificate.radius, 3)}" if beyond else certificate.claimed.heading
     moved = max(each.smoothed.moved for each in comparison.attacks.values())
     kept = f"{proved}: {percent(certificate.certified / certificate.N)}, {f'{moved:,}' if moved else 'none'} moved"
+    first = {"no attack: the non-robust model": attacked.clean}
+    if target is not None:
+        first = {"ground truth": blanked(target, target >= 0)}
+    maps = first | {
+        f"attacked: non-robust, {flips[0]}": attacked.labels,
+        f"attacked: robust base, {flips[1]}": robust.labels,
+        kept: certificate.labels,
+    }
+    shown = LabelMaps(maps, colours, names)
     panels = {
         f"attacked image (l2, {radius_text(comparison.radius, 3)})": as_rgb(attacked.x),
         f"what the attack added, {factor:.0f} times": as_rgb(0.5 + factor * change),
-        truth: tinted(grey, maps[0], table),
-        f"attacked: non-robust, {flips[0]}": tinted(grey, maps[1], table),
-        f"attacked: robust base, {flips[1]}": tinted(grey, maps[2], table),
-        kept: tinted(grey, maps[3], table),
     }
-    height, width = certificate.labels.shape
-    figure = panel_figure(panels, rows=2, height=2 * (4 * height / width + 0.3) + 1.1)
-    for axes, each in zip(figure.axes[3:5], (attacked, comparison.robust), strict=True):
+    figure = panel_figure(panels | shown.painted(x.mean(0)), certificate.labels.shape, rows=2, fontsize=14)
+    shown.name_regions(figure.axes[2:])
+    for axes, each in zip(figure.axes[3:5], (attacked, robust), strict=True):
         if each.flipped:
             axes.contour(each.clean != each.labels, levels=[0.5], colors="black", linewidths=1.5)
-    handles = swatches(TINT * table + (1 - TINT) * grey.mean(), names, maps, blank=BLANK)
-    handles.append(("around what the attack flipped", Line2D([], [], color="black")))
-    add_legend(figure, handles)
-    claim = certificate.claim_about("the pixels that are not white in the last panel")
-    figure.suptitle(wrapped(claim, 120), fontsize=13)
+    entries = [*shown.entries(float(x.mean())), ("around what the attack flipped", Line2D([], [], color="black"))]
+    claim = certificate.claim_about("the coloured pixels of the last panel")
+    tell(figure, entries, said=certificate.sentence, exact=claim, fontsize=13)
     return figure

@@ -8,9 +8,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from segcertify.arrays import IntArray
-from segcertify.figures.image import add_upper_legend, class_colours, swatches
-from segcertify.figures.palette import Colours, colour, palette
-from segcertify.figures.texts import wrapped
+from segcertify.figures.painting import blanked, painted
+from segcertify.figures.palette import Colours, palette
+from segcertify.figures.panels import class_colours, show, swatches
+from segcertify.figures.texts import Entry, tell
 from segcertify.metrics.certificate import MetricCertificate
 from segcertify.names import plotted
 from segcertify.numerals import lower_value, upper_value
@@ -24,25 +25,25 @@ def votes_figure(votes: Votes, *, colours: Colours | None = None, names: Sequenc
     """How many of n draws agree with the candidate, over all tested components; of pixels also where, and with what."""
     tested = np.ones(votes.candidate.shape, bool) if votes.mask is None else votes.mask
     share = np.where(tested, votes.agree / votes.n, np.nan)
+    entries = list[Entry]()
     if votes.candidate.ndim != 2:
-        figure = _figure(8, 4)
+        figure = _figure(8, 3.6)
         _agreement(figure.subplots(), votes.agree[tested], votes.n)
     else:
         height, width = votes.candidate.shape
-        figure = _figure(12, min(3.6 * height / width, 9.0) + 1.4)
+        figure = _figure(12, min(3.6 * height / width, 9.0) + 0.5)
         labels, agreement, counts = figure.subplots(1, 3)
         table = class_colours([votes.candidate], colours)
-        shown = np.where(tested, votes.candidate, -1)
-        labels.imshow(colour(shown, table), interpolation="nearest")
+        candidates = blanked(votes.candidate, tested)
+        show(labels, painted(None, candidates, table), candidates.shape)
         labels.set_title(f"candidates (from n0 = {votes.n0:,} draws)" if votes.n0 else "candidates", fontsize=10)
         drawn = agreement.imshow(share, vmin=0.5, vmax=1, cmap="viridis", interpolation="nearest")
         agreement.set_title("share of draws that agree", fontsize=10)
         figure.colorbar(drawn, ax=agreement, shrink=0.8, extend="min")
-        for axes in (labels, agreement):
-            axes.set(xticks=[], yticks=[])
+        agreement.set(xticks=[], yticks=[])
         _agreement(counts, votes.agree[tested], votes.n)
-        add_upper_legend(figure, swatches(table, names, [shown]))
-    figure.supxlabel(wrapped(NO_CLAIM, 110), fontsize=9)
+        entries = swatches(table, names, [candidates])
+    tell(figure, entries, said="", exact=NO_CLAIM)
     return figure
 
 
@@ -58,7 +59,7 @@ def metric_figure(found: MetricCertificate) -> Figure:
     said = [f"{words} {text(bound)}" for words, (bound, text) in bounds.items() if bound is not None]
     axes.set_title(", ".join(said) or "no bound", fontsize=11)
     axes.set(xlabel=plotted(found.metric), ylabel="noisy runs")
-    figure.supxlabel(wrapped(found.claim, 110), fontsize=9)
+    tell(figure, [], said=found.sentence, exact=found.claim)
     return figure
 
 
@@ -69,7 +70,7 @@ def radii_histogram(found: RadiusMap) -> Figure:
     axes.step(radii, np.arange(1, radii.size + 1) / found.N, where="pre", color=tuple(palette(1)[0]))
     axes.set(xlabel=f"R ({found.noise.threat(found.norm)})", ylabel="components certified to R", ylim=(0, 1.02))
     axes.set_xlim(left=0)
-    figure.supxlabel(wrapped(found.claim, 110), fontsize=9)
+    tell(figure, [], said=found.sentence, exact=found.claim)
     return figure
 
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from segcertify import names
 from segcertify.arrays import Array, IntArray
 from segcertify.certificate import Certificate
 from segcertify.errors import InputError
+from segcertify.figures.painting import hatched
 from segcertify.figures.palette import Colours, colour
 from segcertify.metrics.certificate import MetricCertificate
 from segcertify.noise import described, is_proven
@@ -30,7 +30,6 @@ SIDE = 240
 """The longest side of a thumbnail, in pixels."""
 
 _LINE = "rgba(128, 128, 128, .45)"
-_HATCH = ((0.93,) * 3, (0.72,) * 3)  # abstentions, on light pages and on dark ones
 
 
 def as_html(found: Shown) -> str:
@@ -146,26 +145,19 @@ def _labels_picture(labels: IntArray) -> Colours | None:
     if labels.ndim != 2:
         return None
     few = _fewer(labels)
-    return _hatched(colour(few), few < 0)
+    return hatched(colour(few), few < 0)
 
 
 def _shades(values: Array, known: Array) -> Colours:
     """Values in [0, 1] from dark to light blue, hatched where nothing is known."""
     few, there = np.clip(_fewer(values), 0, 1)[..., None], _fewer(known)
-    return _hatched((1 - few) * np.array([0.10, 0.16, 0.36]) + few * np.array([0.55, 0.85, 0.95]), ~there)
+    return hatched((1 - few) * np.array([0.10, 0.16, 0.36]) + few * np.array([0.55, 0.85, 0.95]), ~there)
 
 
 def _fewer(values: Array) -> Array:
     """Every k-th row and column, so that a thumbnail is small."""
     step = -(-max(values.shape) // SIDE)
     return values[::step, ::step]
-
-
-def _hatched(picture: Colours, where: npt.NDArray[np.bool_]) -> Colours:
-    """The picture with stripes of two greys in some places."""
-    rows, columns = np.indices(where.shape)
-    stripes = np.where(((rows + columns) // 2 % 2 == 0)[..., None], *np.array(_HATCH))
-    return np.where(where[..., None], stripes, picture)
 
 
 def _thumbnail(picture: Colours) -> str:

@@ -20,9 +20,9 @@ from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.certification import radii_of_counts
 from segcertify.claims import not_promised
 from segcertify.errors import InputError
-from segcertify.figures.image import as_rgb, class_colours
 from segcertify.figures.page import built, encoded, packed
 from segcertify.figures.palette import Colours
+from segcertify.figures.panels import as_rgb, class_colours
 from segcertify.names import visible
 from segcertify.noise import described
 from segcertify.numerals import confidence, exact, percent, radius_text

@@ -1,7 +1,7 @@
 """`plot`: the figure of any votes or certificate, with or without the input that they are about."""
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,15 +16,15 @@ from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError
 from segcertify.figures.cloud import cloud_figure
 from segcertify.figures.counts import metric_figure, radii_histogram, votes_figure
-from segcertify.figures.image import add_upper_legend, as_rgb, certified_figure, class_colours, panel_figure, swatches
-from segcertify.figures.palette import Colours, colour
+from segcertify.figures.image import certified_figure
+from segcertify.figures.palette import Colours
+from segcertify.figures.panels import LabelMaps, as_rgb, class_colours, panel_figure
 from segcertify.figures.radii import radii_figure
 from segcertify.figures.sets import sets_figure
-from segcertify.figures.texts import draw_without_tex, legend_name, wrapped
+from segcertify.figures.texts import draw_without_tex, legend_name, tell
 from segcertify.figures.volume import slices_figure
 from segcertify.metrics.certificate import MetricCertificate
 from segcertify.names import plotted
-from segcertify.numerals import percent
 from segcertify.radii import RadiusMap
 from segcertify.sets.certificate import SetCertificate
 from segcertify.shown import Shown
@@ -113,17 +113,19 @@ def _certificate(found: Certificate, beside: Beside) -> Figure:
     if len(shape) == 3:
         return slices_figure(beside.x, certificate=found, **beside.all(found.labels))
     if len(shape) != 2:
-        return _bars(found.labels, beside, found.claim)
+        return _bars(found.labels, beside, found)
     if beside.x is not None and beside.prediction is not None:
         return certified_figure(beside.image(shape), certificate=found, **beside.all(found.labels))
-    maps = {f"{found.claimed.heading}, {percent(float(found.abstained.mean()))} abstained (white)": found.labels}
-    maps |= {} if beside.prediction is None else {"base model, no guarantee": beside.prediction}
-    maps |= {} if beside.target is None else {"ground truth (white: ignored)": beside.target}
-    table = class_colours([*maps.values()], beside.colours)
+    numbered = {"colours": beside.colours, "names": beside.all(found.labels)["names"]}
+    shown = LabelMaps.of(found, prediction=beside.prediction, target=beside.target, **numbered)
     panels: dict[str, Array] = {} if beside.x is None else {"input": as_rgb(beside.image(shape))}
-    panels |= {title: colour(labels, table) for title, labels in maps.items()}
-    figure = _panels(panels, found.claim_about("the coloured pixels"))
-    add_upper_legend(figure, swatches(table, beside.numbered(*maps.values())["names"], [*maps.values()]))
+    grey = None if beside.x is None else beside.image(shape).mean(0)
+    panels |= shown.painted(grey)
+    side = min(12 / len(panels), 6.0)
+    figure = panel_figure(panels, shape, rows=1, width=side * len(panels))
+    shown.name_regions(figure.axes[-len(shown.maps) :])
+    light = None if grey is None else float(grey.mean())
+    tell(figure, shown.entries(light), said=found.sentence, exact=found.claim_about("the coloured pixels"))
     return figure
 
 
@@ -136,36 +138,26 @@ def _radius_map(found: RadiusMap, beside: Beside) -> Figure:
 
 def _sets(found: SetCertificate, beside: Beside) -> Figure:
     if found.labels.ndim != 2:
-        return _bars(found.labels, beside, found.claim)
+        return _bars(found.labels, beside, found)
     x = None if beside.x is None else beside.image(found.labels.shape)
     return sets_figure(x, found, **beside.numbered(np.arange(len(found.sets))))
 
 
-def _panels(panels: Mapping[str, Array], claim: str) -> Figure:
-    """Images in a row above a claim."""
-    height, width = next(iter(panels.values())).shape[:2]
-    side = min(12 / len(panels), 6.0)
-    figure = panel_figure(panels, rows=1, height=min(side * height / width, 9.0) + 1.5, fontsize=11)
-    figure.set_figwidth(side * len(panels))
-    figure.supxlabel(wrapped(claim, int(12.5 * side * len(panels))), fontsize=9)
-    return figure
-
-
-def _bars(labels: IntArray, beside: Beside, claim: str) -> Figure:
+def _bars(labels: IntArray, beside: Beside, found: Certificate | SetCertificate) -> Figure:
     """How many components have each label, of inputs that are no pictures."""
     values, counts = np.unique(labels, return_counts=True)
     most = np.argsort(-counts, kind="stable")[:BARS][::-1]
     names = beside.numbered(labels)["names"]
     said = ["abstained" if label == ABSTAIN else legend_name(names[label]) for label in values[most]]
     table = class_colours([labels], beside.colours)
-    figure = Figure(figsize=(8, 1.8 + 0.3 * len(most)), layout="constrained")
+    figure = Figure(figsize=(8, 0.8 + 0.3 * len(most)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     shades = [(0.82, 0.82, 0.82) if label == ABSTAIN else tuple(table[label]) for label in values[most]]
     axes.barh(range(len(most)), counts[most], color=shades)
     axes.set_yticks(range(len(most)), [plotted(each) for each in said])
     axes.set_xlabel("components")
-    figure.supxlabel(wrapped(claim, 110), fontsize=9)
+    tell(figure, [], said=found.sentence, exact=found.claim)
     return figure
 
 

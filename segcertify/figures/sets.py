@@ -8,9 +8,10 @@ from matplotlib.patches import Patch
 
 from segcertify.arrays import Array, BoolArray
 from segcertify.certificate import ABSTAIN
-from segcertify.figures.image import add_upper_legend, as_rgb, class_colours, panel_figure, swatches
-from segcertify.figures.palette import Colours, colour
-from segcertify.figures.texts import Entry, wrapped
+from segcertify.figures.painting import BLANK, SIDE, TINT, painted
+from segcertify.figures.palette import Colours
+from segcertify.figures.panels import as_rgb, class_colours, name_regions, panel_figure, swatches
+from segcertify.figures.texts import Entry, tell
 from segcertify.metrics.sets import small_sets
 from segcertify.noise import is_proven
 from segcertify.numerals import percent
@@ -21,22 +22,28 @@ PAIRS = 4
 """How many sets of two labels the legend names."""
 
 STRIPE = 4
-"""The width of a stripe, in pixels."""
+"""The width of a stripe, in pixels of an image whose longer side has `SIDE` of them, at least."""
 
 
-def sets_image(certificate: SetCertificate, colours: Colours) -> Colours:
-    """An RGB image (height, width, 3): certified labels plain, two labels in stripes of both colours, others white.
+def sets_image(certificate: SetCertificate, colours: Colours, grey: Array | None = None) -> Colours:
+    """An RGB image of sets on a grey photograph: certified labels plain, two labels in stripes of both colours.
 
-    One label by exclusion alone, which is less than a certified one, is in stripes of its colour and white.
+    One label by exclusion alone, which is less than a certified one, is in stripes of its colour and white. Larger sets
+    are hatched.
     """
-    sizes, abstained = certificate.sizes, certificate.abstained
-    first = certificate.sets.argmax(0)
-    last = len(certificate.sets) - 1 - certificate.sets[::-1].argmax(0)
-    rows, columns = np.indices(sizes.shape)
-    odd = ((rows + columns) // STRIPE) % 2 == 1
-    shown = np.where(abstained & (sizes == 2), np.where(odd, last, first), certificate.labels)
-    shown = np.where(certificate.only & ~odd, first, shown)
-    return colour(shown, colours)
+    times = max(1, SIDE // max(certificate.labels.shape))
+    sizes, abstained, labels, only, first, last = (
+        each.repeat(times, 0).repeat(times, 1)
+        for each in (
+            certificate.sizes, certificate.abstained, certificate.labels, certificate.only,
+            certificate.sets.argmax(0), len(certificate.sets) - 1 - certificate.sets[::-1].argmax(0),
+        )
+    )  # fmt: skip
+    rows, columns = np.indices(sizes.shape, np.int32)
+    odd = ((rows + columns) // max(STRIPE, STRIPE * max(sizes.shape) // SIDE)) % 2 == 1
+    shown = np.where(abstained & (sizes == 2), np.where(odd, last, first), labels)
+    shown = np.where(only, np.where(odd, BLANK, first), shown)
+    return painted(None if grey is None else grey.repeat(times, 0).repeat(times, 1), shown, colours)
 
 
 def sizes_image(certificate: SetCertificate) -> Colours:
@@ -49,19 +56,25 @@ def sets_figure(
     x: Array | None, certificate: SetCertificate, *, colours: Colours | None = None, names: Sequence[str] = ()
 ) -> Figure:
     """An image (3, height, width) if given, its sets, and their sizes, above the claim."""
-    present = _present(certificate)
+    present, shape = _present(certificate), certificate.labels.shape
     table = class_colours([np.flatnonzero(present)], colours)
     N, word = certificate.labels.size, "certified" if is_proven(certificate.noise) else "labelled"
     few = percent(float(np.count_nonzero(certificate.sizes <= 2)) / N)
+    grey, light = (None, 0.0) if x is None else (x.mean(0), (1 - TINT) * float(x.mean()))
     panels = ({} if x is None else {"input": as_rgb(x)}) | {
-        f"{percent(certificate.certified / N)} {word} (plain), two labels striped": sets_image(certificate, table),
+        f"{percent(certificate.certified / N)} {word} (plain), two labels striped": sets_image(
+            certificate, table, grey
+        ),
         f"labels in a set: white 1, black 4 or more; {few} up to 2": sizes_image(certificate),
     }
-    height, width = certificate.labels.shape
-    figure = panel_figure(panels, rows=1, height=12 / len(panels) * height / width + 1.7, fontsize=10)
-    add_upper_legend(figure, swatches(table, names, [np.flatnonzero(present)]) + _pairs(certificate, table, names))
+    figure = panel_figure(panels, shape, rows=1, fontsize=10)
+    name_regions(figure.axes[-2], certificate.labels, names)
+    tints = table if x is None else TINT * table + light
+    entries = swatches(tints, names, [np.flatnonzero(present)]) + _pairs(certificate, tints, names)
+    if (certificate.abstained & (certificate.sizes > 2)).any():
+        entries.append(("more labels", Patch(facecolor="white", edgecolor="black", hatch="/////", linewidth=0.5)))
     stripes = "Stripes of a colour and white: this label or no majority."
-    figure.supxlabel(wrapped(f"{certificate.claim} {stripes}", 150), fontsize=9)
+    tell(figure, entries, said=certificate.sentence, exact=f"{certificate.claim} {stripes}")
     return figure
 
 

@@ -6,7 +6,8 @@ import math
 import numpy as np
 from PIL import Image, ImageDraw
 
-from segcertify.arrays import Array, BoolArray, FloatArray, IntArray
+from segcertify.arrays import Array, FloatArray, IntArray
+from segcertify.figures.painting import WRONG, painted
 from segcertify.figures.palette import Colours
 
 SIDE = 320
@@ -15,8 +16,8 @@ SIDE = 320
 MOST_POINTS = 20_000
 """Points that a cloud's thumbnail draws, at most."""
 
-_TINT, _PERIOD = 0.6, 6  # of a label's colour; pixels from one hatch to the next
-_WRONG = (255, 0, 200)
+_TINT = 0.6  # of a label's colour, so that a photograph can be known again
+_OUTLINE = tuple(round(255 * each) for each in WRONG)
 _GREY, _PAGE = (176, 176, 176), (246, 247, 249)
 _AZIMUTH, _ELEVATION = 0.9, 0.35  # as the clouds' page begins
 
@@ -34,11 +35,10 @@ def image_thumbnail(x: Array, labels: IntArray, colours: Colours, *, target: Int
     small = np.asarray(Image.fromarray(photo).resize(size, Image.Resampling.BOX), float) / 255
     rows, columns = (np.arange(new) * old // new for new, old in zip(size[::-1], labels.shape, strict=True))
     near = np.ix_(rows, columns)
-    has, down, right = labels[near] >= 0, *np.indices(size[::-1])
-    hatch = np.where((down + right) % _PERIOD < _PERIOD / 2, 0.1, 0.95)[..., None]
-    shown = (1 - _TINT) * small + _TINT * np.where(has[..., None], colours[np.maximum(labels[near], 0)], hatch)
+    few, wrong = labels[near], None
     if target is not None:
-        shown[_rim(has & (target[near] >= 0) & (labels[near] != target[near]))] = np.array(_WRONG) / 255
+        wrong = (few >= 0) & (target[near] >= 0) & (few != target[near])
+    shown = painted(small, few, colours, wrong=wrong, side=0, tint=_TINT)
     return _jpeg(Image.fromarray(np.rint(255 * shown).astype(np.uint8)))
 
 
@@ -58,7 +58,7 @@ def cloud_thumbnail(points: Array, labels: IntArray, colours: Colours, *, target
     middle, reach = np.array([SIDE, SIDE]), 0.95 * SIDE - radius
     for i in np.argsort(view[:, 2], kind="stable"):  # the nearest last
         u, v = middle + reach * view[i, :2] * (1, -1)
-        box, rim = (u - radius, v - radius, u + radius, v + radius), _WRONG if rings[i] else None
+        box, rim = (u - radius, v - radius, u + radius, v + radius), _OUTLINE if rings[i] else None
         draw.ellipse(box, fill=tuple(map(int, tints[i])), outline=rim, width=2)
     return _jpeg(image.resize((SIDE, SIDE), Image.Resampling.BOX))
 
@@ -70,13 +70,6 @@ def _view(points: Array) -> FloatArray:
     xyz /= np.linalg.norm(xyz, axis=1).max() or 1.0
     ca, sa, ce, se = math.cos(_AZIMUTH), math.sin(_AZIMUTH), math.cos(_ELEVATION), math.sin(_ELEVATION)
     return np.asarray(xyz @ np.array([[ca, 0, -sa], [-sa * se, ce, -ca * se], [sa * ce, se, ca * ce]]).T)
-
-
-def _rim(inside: BoolArray) -> BoolArray:
-    """The pixels of a set beside those that are not."""
-    padded = np.pad(inside, 1)
-    kept = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
-    return np.asarray(inside & ~kept)
 
 
 def _jpeg(image: Image.Image) -> bytes:

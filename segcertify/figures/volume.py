@@ -1,17 +1,17 @@
 """Pictures of certified volumes: the middle slices along the three axes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from segcertify.arrays import Array, FloatArray, IntArray
 from segcertify.certificate import Certificate
 from segcertify.errors import InputError
-from segcertify.figures.image import add_upper_legend, class_colours, panel_figure, swatches
-from segcertify.figures.palette import TINT, Colours, tinted
-from segcertify.figures.texts import wrapped
-from segcertify.numerals import percent
+from segcertify.figures.palette import Colours
+from segcertify.figures.panels import LabelMaps, show
+from segcertify.figures.texts import tell
 
 
 def slices_figure(
@@ -22,27 +22,17 @@ def slices_figure(
 
     ``x`` is a volume (channels, depth, height, width), shown in grey; without it (None) labels stand alone.
     ``prediction`` are the base model's labels without noise, ``target`` is the ground truth, negative where it is
-    ignored. Abstentions and ignored voxels are white. Voxels are as wide and as high as the certificate's
-    pre-processing says (`segcertify.preprocessing.of_volume`).
+    ignored. Voxels are as wide and as high as the certificate's pre-processing says
+    (`segcertify.preprocessing.of_volume`).
     """
     shape = certificate.labels.shape
     if x is not None and (x.ndim != 4 or x.shape[1:] != shape):
         raise InputError(f"a volume (channels, depth, height, width) has voxels {shape} here, but x is {x.shape}")
-    abstained = percent(float(certificate.abstained.mean()))
-    maps = {
-        "ground truth (white: ignored)": target,
-        "base model, no guarantee": prediction,
-        f"{certificate.claimed.heading}, {abstained} abstained (white)": certificate.labels,
-    }
-    shown, grey = {title: labels for title, labels in maps.items() if labels is not None}, as_grey(x, shape)
-    table = class_colours([*shown.values()], colours)
-    spacing = (certificate.preprocessing or {}).get("spacing") or [1.0, 1.0, 1.0]
-    columns = shown if x is None else {"input": None, **shown}
-    figure = _slices(grey, columns, table, [float(side) for side in spacing])
-    names = names or [f"class {number}" for number in range(len(table))]
-    handles = swatches(TINT * table + (1 - TINT) * float(grey.mean()), names, [*shown.values()])
-    add_upper_legend(figure, handles)
-    figure.supxlabel(wrapped(certificate.claim_about("the coloured voxels"), 150), fontsize=9)
+    shown = LabelMaps.of(certificate, prediction=prediction, target=target, colours=colours, names=names).numbered
+    spacing, grey = (certificate.preprocessing or {}).get("spacing") or [1.0, 1.0, 1.0], as_grey(x, shape)
+    figure = _slices(grey, shown, [float(side) for side in spacing], with_input=x is not None)
+    claim = certificate.claim_about("the coloured voxels")
+    tell(figure, shown.entries(float(grey.mean())), said=certificate.sentence, exact=claim)
     return figure
 
 
@@ -55,26 +45,26 @@ def as_grey(x: Array | None, shape: tuple[int, ...]) -> FloatArray:
     return np.asarray(np.clip((x - low) / np.maximum(high - low, 1e-12), 0, 1).mean(0))
 
 
-def _slices(
-    grey: FloatArray, columns: Mapping[str, IntArray | None], table: Colours, spacing: Sequence[float]
-) -> Figure:  # fmt: skip
-    """The panels: a row for each axis, whose middle slice it shows, a column for each map; None is the input itself."""
-    panels, aspects, high = dict[str, Array](), list[float](), 0.0
-    for axis in range(3):
-        middle, (down, right) = grey.shape[axis] // 2, [each for each in range(3) if each != axis]
+def _slices(grey: FloatArray, shown: LabelMaps, spacing: Sequence[float], *, with_input: bool) -> Figure:
+    """The panels: a row for each axis, whose middle slice it shows, a column for the input and each map of labels."""
+    heads = (["input"] if with_input else []) + [*shown.maps]
+    width = min(4.0, 12 / len(heads))
+    down, right = ([[1, 0, 0], [2, 2, 1]][side] for side in (0, 1))
+    sizes = [(spacing[a] * grey.shape[a], spacing[b] * grey.shape[b]) for a, b in zip(down, right, strict=True)]
+    heights = [width * min(1.2, high / wide) for high, wide in sizes]
+    figure = Figure(figsize=(max(6.0, width * len(heads)), sum(heights) + 0.6))
+    figure.set_layout_engine("constrained", h_pad=0.05, w_pad=0.05)
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(3, len(heads), squeeze=False, height_ratios=heights)
+    for axis, row in enumerate(grid):
+        middle = grey.shape[axis] // 2
         pixels = grey.take(middle, axis)
-        for title, labels in columns.items():
-            plain = np.repeat(pixels[..., None], 3, axis=2)
-            panels[f"{title} {axis}"] = plain if labels is None else tinted(pixels, labels.take(middle, axis), table)
-        aspects.append(spacing[down] / spacing[right])
-        high += min(1.2, aspects[-1] * pixels.shape[0] / pixels.shape[1])
-    width = min(4.0, 12 / len(columns))
-    figure = panel_figure(panels, rows=3, height=width * high + 1.6, fontsize=10)
-    figure.set_figwidth(max(6.0, width * len(columns)))
-    for index, axes in enumerate(figure.axes):
-        axis, column = divmod(index, len(columns))
-        axes.set_aspect(aspects[axis])
-        axes.set_title([*columns][column] if axis == 0 else "", fontsize=10)
-        if not column:
-            axes.set_ylabel(f"axis {axis + 1}, slice {grey.shape[axis] // 2} of {grey.shape[axis]}", fontsize=9)
+        panels = ({"input": np.repeat(pixels[..., None], 3, axis=2)} if with_input else {}) | shown.taken(
+            middle, axis
+        ).painted(pixels)
+        for axes, (title, image) in zip(row, panels.items(), strict=True):
+            show(axes, image, pixels.shape)
+            axes.set_aspect(spacing[down[axis]] / spacing[right[axis]])
+            axes.set_title(title if axis == 0 else "", fontsize=10)
+        row[0].set_ylabel(f"axis {axis + 1}, slice {middle} of {grey.shape[axis]}", fontsize=9)
     return figure

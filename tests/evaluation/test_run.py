@@ -18,6 +18,7 @@ from segcertify import metrics
 from segcertify.audit import audit_run
 from segcertify.data import load, mixture
 from segcertify.evaluation import Setting, evaluate
+from segcertify.figures.palette import palette
 from segcertify.models import Ensemble, MultiScale, View
 from segcertify.models.wrappers.normalisation import Normalise
 from segcertify.numerals import radius_text
@@ -482,6 +483,10 @@ def test_thumbnails_are_always_kept(pets, tmp_path):
     expected = {f"{each}-{claim}.jpg" for each in data.ids for claim in claims} | {"colours.json"}
     assert {path.name for path in (tmp_path / "run" / "thumbnails").iterdir()} == expected
     colours = json.loads((tmp_path / "run" / "thumbnails" / "colours.json").read_text())["colours"]
+    own = np.rint(255 * palette(len(data.classes))).astype(int)
+    assert colours == [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in own]
+    evaluate(brightness, data, out=tmp_path / "data", settings=SETTINGS[:1], seed=0, colours="data")
+    colours = json.loads((tmp_path / "data" / "thumbnails" / "colours.json").read_text())["colours"]
     assert colours == [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in data.colours]
     assert not (tmp_path / "run" / "certified").exists()
 

@@ -23,7 +23,7 @@ def test_votes_of_pixels():
     np.testing.assert_array_equal(share[1:], found.agree[1:] / 100)
     assert share[0].mask.all() or np.isnan(share[0]).all()
     assert sum(bar.get_height() for bar in counts.patches) == 40
-    assert "claim nothing by themselves" in votes_figure(found).get_supxlabel()
+    assert "claim nothing by themselves" in votes_figure(found).get_suptitle()
 
 
 def test_votes_of_others_are_counted():

@@ -3,6 +3,7 @@
 import numpy as np
 
 import segcertify as sc
+from segcertify.figures.painting import DARK
 from segcertify.figures.palette import palette
 from segcertify.figures.sets import sets_figure, sets_image, sizes_image
 
@@ -23,14 +24,16 @@ def quadrants(side=16):
 def test_colours_tell_certified_two_labels_and_exclusion_apart():
     image, table = sets_image(quadrants(), palette(3)), palette(3)
 
+    half = len(image) // 2
+
     def seen(part):
         return {tuple(pixel) for pixel in part.reshape(-1, 3).tolist()}
 
     zero, one, white = tuple(table[0]), tuple(table[1]), (1.0, 1.0, 1.0)
-    assert seen(image[:8, :8]) == {zero}
-    assert seen(image[:8, 8:]) == {zero, one}
-    assert seen(image[8:, :8]) == {one, white}
-    assert seen(image[8:, 8:]) == {white}
+    assert seen(image[:half, :half]) == {zero}
+    assert seen(image[:half, half:]) == {zero, one}
+    assert seen(image[half:, :half]) == {one, white}
+    assert seen(image[half:, half:]) == {white, (DARK, DARK, DARK)}
 
 
 def test_sizes_are_grey():
@@ -51,13 +54,13 @@ def test_a_figure_states_the_claim(tmp_path):
 def test_names_are_drawn_as_they_are():
     figure = sets_figure(np.zeros((3, 16, 16)), quadrants(), names=("_hidden", "$x$", "car"))
     legend = figure.legends[0].get_texts()
-    assert [text.get_text() for text in legend] == ["_hidden", "$x$", "_hidden or $x$ 25.0%"]
+    assert [text.get_text() for text in legend] == ["_hidden", "$x$", "_hidden or $x$ 25.0%", "more labels"]
     assert not any(text.get_parse_math() for text in legend)
 
 
 def test_a_set_of_two_labels_has_its_groups_name():
     figure = sets_figure(np.zeros((3, 16, 16)), quadrants(), names=("cat", "dog", "background"))
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["cat", "dog", "animal 25.0%"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["cat", "dog", "animal 25.0%", "more labels"]
 
 
 def test_a_legend_of_long_names_fits_into_the_figure():
