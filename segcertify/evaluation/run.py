@@ -28,6 +28,7 @@ from segcertify.evaluation.pictures import ScenePictures
 from segcertify.evaluation.scenes import (
     broken_scenes,
     draws_used,
+    labels_digest,
     labels_record,
     metric_record,
     radius_record,
@@ -172,8 +173,10 @@ def evaluate(
         drawing = Drawing(
             model, data, configuration, folder, noises, wanted, attacked, batch_size, device, pool
         )  # fmt: skip
-        if not folder.claimed:  # a model that refuses the scenes leaves no folder
-            drawing.base(readable[0])
+        known = bool(configuration.identity["weights"])
+        if not folder.claimed or not (known or len(past.ids) == len(data)):
+            labels = drawing.base(readable[0])  # a model that refuses the scenes leaves no folder
+            configuration = replace(configuration, answers=None if known else labels_digest(labels))
         folder.claim(configuration)
         _Evaluation(data, configuration, folder, drawing, save_votes, save_pictures, skip_broken, broken).run(progress)
         return Run.load(out)

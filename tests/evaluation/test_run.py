@@ -404,6 +404,23 @@ def test_a_resumed_run_keeps_its_batch_size(pets, tmp_path, given, largest):
     assert '"batch_size": 7' in (tmp_path / "config.json").read_text()
 
 
+def test_a_run_goes_on_with_no_other_function(pets, tmp_path):
+    """A function has no weights to know it by: one label of the first scene tells it from another."""
+    data = load(f"pets:{pets}").limit(2)
+
+    def another(batch):
+        logits = brightness(batch)
+        logits[:, :2, 0, 0] = logits[:, :2, 0, 0].flip(1)
+        return logits
+
+    evaluate(brightness, data, out=tmp_path, settings=SETTINGS, name="m", seed=0)
+    lines = (tmp_path / "records.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "records.jsonl").write_text("".join(lines[: len(lines) // 2]))
+    with pytest.raises(sc.InputError, match="no weights to know it by, and its labels of the first scene are others"):
+        evaluate(another, data, out=tmp_path, settings=SETTINGS, name="m", seed=0)
+    assert len(evaluate(brightness, data, out=tmp_path, settings=SETTINGS, name="m", seed=0).records) == len(lines)
+
+
 KILLED = """
 import os, signal, sys
 import torch
