@@ -14,7 +14,7 @@ from segcertify.arrays import BoolArray, IntArray
 from segcertify.claims import Claim, looked, seed_assumption
 from segcertify.errors import InputError, require_integer, require_not_negative, require_probability
 from segcertify.noise import Gaussian, Noise
-from segcertify.numerals import exact
+from segcertify.numerals import exact, radius_text
 from segcertify.provenance import Issued, from_header
 from segcertify.stats.correction import K_FWER, PROCEDURES, Guarantee
 from segcertify.storage import archive
@@ -70,8 +70,8 @@ class Certificate(Issued):
         proved = self._proved_radius()
         if not 0 <= self.radius <= proved * (1 + 1e-9):
             raise InputError(
-                f"{self.noise} proves a radius of {proved:g} in {self.norm} norm at tau={self.tau:g}, not "
-                f"{self.radius!r}: make the certificate with certify_votes(votes, tau=..., norm={self.norm!r})"
+                f"{self.noise} proves a radius of {radius_text(proved)} in {self.norm} norm at tau={exact(self.tau)}, "
+                f"not {self.radius!r}: make the certificate with certify_votes(votes, tau=..., norm={self.norm!r})"
             )
 
     def _require_looks(self) -> None:

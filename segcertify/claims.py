@@ -253,12 +253,14 @@ def not_promised(claims: Iterable[Claim]) -> list[str]:
 
 
 def row_notes(
-    claims: Iterable[Claim | None], scenes: int, *, bounds: str, plain: Callable[[Claim], str] = lambda claim: ""
-) -> list[str]:
+    claims: Iterable[Claim | None], scenes: int, *, bounds: str, plain: Callable[[Claim], str] = lambda claim: "",
+    noise: str = "",
+) -> list[str]:  # fmt: skip
     """What the rows of a table say of so many scenes: a note for each claim, with the corrections that share it.
 
     ``bounds`` names the scores that are lower bounds under attack where all labels hold, or all but a budget.
-    ``plain`` says the same in plain words, which then go before the exact ones; an empty text is left out.
+    ``plain`` says the same in plain words, which then go before the exact ones; an empty text is left out. ``noise``
+    tells these rows from those of a table's other noises.
     """
     notes: dict[tuple[str, str], dict[str, None]] = {}
     for claim in filter(None, claims):
@@ -273,6 +275,6 @@ def row_notes(
         notes.setdefault((plain(claim), words), {})[claim.correction] = None
     said = []
     for (first, exact_words), names in notes.items():
-        of = f"Rows of {', '.join(names)}: "
+        of = f"Rows of {', '.join(names)}{f' with {noise} noise' if noise else ''}: "
         said += [f"{of}{first}", f"Exactly: {exact_words}"] if first else [f"{of}{exact_words}"]
     return said

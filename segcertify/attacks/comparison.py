@@ -12,7 +12,7 @@ from segcertify.attacks.projected_gradient import Shifts
 from segcertify.attacks.smoothed import Recount, attack_smoothed, recount
 from segcertify.certificate import Certificate
 from segcertify.errors import InputError, ModelError, require_positive
-from segcertify.numerals import radius_text, union_bound
+from segcertify.numerals import exact, radius_text, union_bound
 from segcertify.progress import Advance
 from segcertify.records.settings import smoothed_steps
 from segcertify.sampling.seeds import seed_of_run
@@ -93,7 +93,9 @@ def compare(
     if certificate.norm != "l2":
         raise InputError(f"a comparison is in the l2 norm, but the certificate is in {certificate.norm!r}")
     if radius is None and not certificate.radius:
-        raise InputError(f"tau={certificate.tau:g} certifies no radius to attack within: give one, or a larger tau")
+        raise InputError(
+            f"tau={exact(certificate.tau)} certifies no radius to attack within: give one, or a larger tau"
+        )
     radius = require_positive("radius", certificate.radius if radius is None else radius)
     seed = seed_of_run(seed).value
     ascent = GradientAscent(steps, loss=loss, restarts=restarts, seed=seed)

@@ -112,7 +112,7 @@ def _require_options(image: Path, radius: float | None, tau: float, **counts: in
     if radius is not None:
         require_positive("radius", radius)
     elif tau == 0.5:
-        raise InputError(f"tau={tau:g} certifies no radius to attack within: give --radius, or a larger --tau")
+        raise InputError(f"tau={exact(tau)} certifies no radius to attack within: give --radius, or a larger --tau")
     if image.name.lower().endswith((*ARRAY_SUFFIXES, *CLOUD_SUFFIXES)):
         raise InputError(
             f"an image is attacked, but {image} holds an array or a cloud: use evaluate --attack for clouds"

@@ -187,9 +187,10 @@ def _idle_note(claim: Setting, correction: Procedure, *, alpha: float, N: int) -
 
 def _idle_sets_note(claim: Setting, *, alpha: float, n0: int, N: int) -> str | None:
     """A note before the work, if a claim has too few draws to exclude a label from any set."""
+    from segcertify.numerals import exact
     from segcertify.sets.planning import plan_sets
 
     planned = plan_sets(N, claim.tau, alpha=alpha, n=claim.n, n0=n0)
     if planned.excludes_up_to is not None:
         return None
-    return f"no label will be excluded from a set at n={claim.n}, tau={claim.tau:g}: use n >= {planned.n_min}"
+    return f"no label will be excluded from a set at n={claim.n}, tau={exact(claim.tau)}: use n >= {planned.n_min}"

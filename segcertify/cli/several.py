@@ -78,13 +78,13 @@ def _folders(inputs: Sequence[Path], out: Path | None) -> dict[Path, Path]:
 
 def _say_all_together(printer: Printer, inputs: int, options: dict[str, Any]) -> None:
     """Print what holds of all the claims at once, where each is about all labels of its input."""
-    from segcertify.numerals import union_bound
+    from segcertify.numerals import exact, union_bound
     from segcertify.stats.correction import PROCEDURES
 
     if options["correction"] in PROCEDURES and PROCEDURES[options["correction"]].guarantee == "fdr":
         return
     claims = inputs * (len(options["metric"] or ["labels"]) + bool(options["sets"]) + (options["cap"] is not None))
     printer.say(
-        f"Each of these {claims} claims is false with probability at most {options['alpha']:g}, any of them with at "
-        f"most {union_bound(options['alpha'], claims)}."
+        f"Each of these {claims} claims is false with probability at most {exact(options['alpha'])}, any of them "
+        f"with at most {union_bound(options['alpha'], claims)}."
     )

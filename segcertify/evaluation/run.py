@@ -28,6 +28,7 @@ from segcertify.evaluation.pictures import ScenePictures
 from segcertify.evaluation.scenes import (
     broken_scenes,
     draws_used,
+    labels_digest,
     labels_record,
     metric_record,
     radius_record,
@@ -174,8 +175,10 @@ def evaluate(
         drawing = Drawing(
             model, data, configuration, folder, noises, wanted, attacked, batch_size, device, pool
         )  # fmt: skip
-        if not folder.claimed:  # a model that refuses the scenes leaves no folder
-            drawing.base(readable[0])
+        known = bool(configuration.identity["weights"])
+        if not folder.claimed or not (known or len(past.ids) == len(data)):
+            labels = drawing.base(readable[0])  # a model that refuses the scenes leaves no folder
+            configuration = replace(configuration, answers=None if known else labels_digest(labels))
         folder.claim(configuration)
         pictures = ScenePictures(folder, data, save_pictures, colours)
         _Evaluation(data, configuration, folder, drawing, pictures, save_votes, skip_broken, broken).run(progress)

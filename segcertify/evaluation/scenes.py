@@ -31,6 +31,11 @@ def scenes_digest(data: DataSet, readable: DataSet) -> str:
     return text_digest("\n".join(words))
 
 
+def labels_digest(labels: IntArray) -> str:
+    """A digest of all labels of a scene: it tells a model without weights from others."""
+    return hashlib.sha256(f"{labels.shape}:".encode() + labels.astype("<i4").tobytes()).hexdigest()[:16]
+
+
 def broken_scenes(
     data: DataSet, indices: Iterable[int], *, progress: bool | None, compared: bool = False
 ) -> dict[str, str]:

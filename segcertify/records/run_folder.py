@@ -24,6 +24,7 @@ from segcertify.storage.same_run import require_same_run
 NOTES = {
     "identity": "it is of another network (weights, or settings such as scales, views?), or of an earlier segcertify",
     "scenes": "it is of other scenes (another limit, every k-th, size or labels?), or of an earlier segcertify",
+    "answers": "the model has no weights to know it by, and its labels of the first scene are others now",
 }
 """What another value of a setting means, where the values say nothing to a reader."""
 
@@ -87,6 +88,8 @@ class RunFolder:
                 del wanted["noises"]
             if found["threads"] is None:
                 del wanted["threads"]
+            if None in (found["answers"], wanted["answers"]):  # an earlier version's, or nothing is left to draw
+                del wanted["answers"]
             del wanted["batch_size"]  # a smaller one may be what lets a run go on
             require_same_run(found, wanted, where=self.path, notes=NOTES)
         else:
@@ -239,7 +242,7 @@ def _migrated(found: dict[str, Any]) -> dict[str, Any]:
     found = {
         "noise": "gaussian", "categories": {}, "attack": None, "k": None, "noises": None, "seed_given": True,
         "preprocessing": None, "metrics": None, "sets": [], "looks": None, "cap": None, "threads": None,
-        "batch_size": None, **found,
+        "batch_size": None, "answers": None, **found,
     }  # fmt: skip
     found["noise"] = OLD_NOISES.get(str(found["noise"]), found["noise"])
     found.setdefault("identity", found.pop("weights", ""))

@@ -148,7 +148,8 @@ class Configuration:
     file before the noise (`segcertify.preprocessing`). ``sets`` are ways to certify sets of labels (`SETS`), if any.
     ``cap`` is the probability whose radius no component exceeds in curves over all radii, None without one.
     ``threads`` are those of each process that draws, and ``batch_size`` is what the run began with (None: it is found).
-    Both may decide the last bit of a logit; earlier versions did not record them.
+    Both may decide the last bit of a logit; earlier versions did not record them. ``answers`` is a digest of the labels
+    that a model gives the first scene, if it has no weights to know it by (None: it has, or an earlier version's).
     """
 
     model: str
@@ -176,6 +177,7 @@ class Configuration:
     cap: float | None = None
     threads: int | None = None
     batch_size: int | None = None
+    answers: str | None = None
     version: str = __version__
 
     @property

@@ -27,6 +27,8 @@ def require_settings(found: Mapping[str, Any]) -> None:
     for name in _TEXTS:
         if not isinstance(found.get(name, ""), str):
             raise InputError(f"{name} must be a text, but is {found[name]!r:.100}")
+    if not isinstance(found.get("answers"), str | None):
+        raise InputError(f"answers must be a text, but is {found['answers']!r:.100}")
     classes = _texts("classes", found.get("classes", []))
     if len(classes) > limits.CLASSES:
         raise InputError(f"there are {len(classes)} classes, but at most {limits.CLASSES} are evaluated")

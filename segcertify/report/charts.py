@@ -10,9 +10,12 @@ from segcertify.claims import ONE_NOISY_RUN
 from segcertify.names import visible
 from segcertify.numerals import exact, exact_percent, lower
 from segcertify.report.run import Run
+from segcertify.report.summary import Row
 
 MOST_STEPS = 500
 """Steps of a curve on the page, at most; a curve of more steps is drawn lower than it is, never higher."""
+
+DOTS = "Dots: certificates at a fixed tau. Each is a claim of its own."
 
 
 def charts(run: Run) -> list[dict[str, Any]]:
@@ -39,8 +42,13 @@ def _radius_chart(run: Run) -> dict[str, Any] | None:
         "title": "Certified accuracy against the radius",
         "y": "certified accuracy",
         "series": [*_certified(run), *drawn, *level],
-        "words": [*_claims(run), "Dots: certificates at a fixed tau. Each is a claim of its own."],
+        "words": [*_claims(run), " ".join([DOTS, *dict.fromkeys(_budgets(dots))])],
     }
+
+
+def _budgets(dots: Sequence[Row]) -> list[str]:
+    """What is said of dots for which not every label holds."""
+    return [f"{row.budget_words}." for row in dots if row.budget_words]
 
 
 def _attacked_chart(run: Run) -> dict[str, Any] | None:

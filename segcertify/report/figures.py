@@ -88,13 +88,21 @@ def _colours(sigmas: Iterable[float]) -> dict[float, str]:
 def _draw_certified(
     axes: Axes, curves: Sequence[Curve], rows: Sequence[Row], *, colours: Mapping[float, str], label: str
 ) -> None:
-    """The curves, and the dots of the certificates at a fixed tau: of rows whose accuracy is a lower bound."""
+    """The curves, and the dots of the certificates at a fixed tau: of rows whose accuracy is a lower bound.
+
+    A dot is hollow where not all labels hold, but all less an error budget.
+    """
     for curve in curves:
         [line] = axes.step(curve.certified.radii, curve.certified.accuracy, where="pre", color=colours[curve.sigma])
         line.set_label(f"sigma = {exact(curve.sigma)}, n = {curve.n}: {label}")
+    named = set[str]()
     for row in rows:
         if row.lower_bound and row.radius is not None and row.sigma is not None and row.sigma in colours:
-            axes.plot(row.radius, row.certified_accuracy, "o", color=colours[row.sigma], markersize=5)
+            [dot] = axes.plot(row.radius, row.certified_accuracy, "o", color=colours[row.sigma], markersize=5)
+            if row.budget_words:
+                dot.set_markerfacecolor("white")
+                dot.set_label("_" if row.budget_words in named else row.budget_words)
+                named.add(row.budget_words)
 
 
 def _finish(axes: Axes, curves: Sequence[Curve], *, title: str, dots: str, y: str) -> None:

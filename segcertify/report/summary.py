@@ -74,6 +74,13 @@ class Row:
         return self.claim is not None and self.claim.certifies
 
     @property
+    def budget_words(self) -> str:
+        """What a figure says of its dot where not every label holds; empty if all do."""
+        if self.claim is None or not self.claim.certifies or self.claim.family_wise:
+            return ""
+        return f"{self.correction}: all but at most {self.claim.budget:,} labels a scene, which are subtracted"
+
+    @property
     def radius_text(self) -> str:
         """The radius, if there is a proof of one."""
         return self._proven(self.radius)

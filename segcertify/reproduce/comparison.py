@@ -146,9 +146,23 @@ def _beside(table: PaperTable, shown: Sequence[PaperRow], ours: Ours, sets: Mapp
     heads = ["model" if table.clouds else "scale", "setting", "R"]
     heads += [text for head, key, _ in compared for text in (head, *([f"paper {head}"] if key in given else []))]
     heads += [] if table.difference else [*extra, *(["paper s"] if "t" in given else [])]
-    claims = [each.claim for row in shown for each in ours.get((row.model, row.noise, row.setting), [])[:1]]
-    said = () if table.difference else row_notes(claims, max(sets.values()), bounds="worst-case IoUs")
+    said = () if table.difference else _claimed(shown, ours, max(sets.values()))
     return Table(table.title, tuple(heads), tuple(body), (*_notes(table, sets), *said))
+
+
+def _claimed(shown: Sequence[PaperRow], ours: Ours, scenes: int) -> list[str]:
+    """What our rows claim; of several noises, each by its name: one of them may have no proof."""
+    found: dict[str, list[Claim | None]] = {}
+    for row in shown:
+        found.setdefault(row.noise, []).extend(
+            each.claim for each in ours.get((row.model, row.noise, row.setting), [])[:1]
+        )
+    claims = {noise: each for noise, each in found.items() if any(each)}
+    return [
+        note
+        for noise, each in claims.items()
+        for note in row_notes(each, scenes, bounds="worst-case IoUs", noise=noise if len(claims) > 1 else "")
+    ]
 
 
 def _radius(row: PaperRow, ours: Row) -> str:

@@ -25,7 +25,7 @@ from segcertify.sampling.batch_size import (
     out_of_memory,
     probe_size,
 )
-from segcertify.sampling.cross_talk import ROUNDING, inputs_differ
+from segcertify.sampling.cross_talk import MORE, ROUNDING, inputs_differ
 from segcertify.sampling.identity import answers
 from segcertify.sampling.kernels.fused import like_cuda
 from segcertify.sampling.segmenter import Resizing, Segmenter, is_random, raw_output, to_labels, to_model_dtype
@@ -163,6 +163,8 @@ def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tupl
     moved = [(others[1], others_batch[1])] if len(others) == 2 else []
     if any(inputs_differ(batch[0], drawn, x) for _, drawn in [(beside, beside_batch), *moved]):
         raise dependent_noise(noise)
+    if _same_in_each(noise, x, batch[0], others_batch[0]):
+        raise dependent_noise(noise)
     changed = max(
         _changed(output[0], beside, others[0]),
         *(_changed(output[0], each, others[0], moved=True) for each, _ in moved),
@@ -171,6 +173,17 @@ def _outputs(model: Segmenter, noise: Noise, x: torch.Tensor, size: int) -> tupl
     if changed:
         raise dependent_answers(model, f"{changed} of {output[0].numel()} numbers changed")
     return output, batch, seconds
+
+
+def _same_in_each(noise: Noise, x: torch.Tensor, first: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether a noise does something, but the same in every draw. A discrete one may in two: more are then made.
+
+    Each is drawn alone, as in a run that draws one at a time: no batch there could show it.
+    """
+    if inputs_differ(first, other, x) or torch.equal(first, x.to(first.dtype)):
+        return False
+    more = (noise.draw(x, [DrawStream(0, "probe", "probe", 4 + j)])[0].to(first.dtype) for j in range(MORE))
+    return not any(inputs_differ(first, each, x) for each in more)
 
 
 def _changed(first: torch.Tensor, again: torch.Tensor, other: torch.Tensor, *, moved: bool = False) -> int:

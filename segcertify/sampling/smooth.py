@@ -50,7 +50,8 @@ class Smooth:
     the smoothed arg-max keeps the label: its probability stays above 1/2.
 
     The model is probed once for each shape, precision and device of its inputs, and again after a change of its
-    weights. Of a model that `segcertify.models.load` gave, a faster copy draws (`segcertify.models.optimised`).
+    weights (of ``weight.data`` torch counts none: make a new `Smooth` then). Of a model that `segcertify.models.load`
+    gave, a faster copy draws (`segcertify.models.optimised`).
 
     Parameters
     ----------

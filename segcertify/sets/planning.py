@@ -4,6 +4,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.numerals import exact
 from segcertify.sets.exclusion import label_correction, least_count, most_true_nulls
 from segcertify.stats.binomial import p_values
 from segcertify.stats.correction import PROCEDURES
@@ -40,8 +41,8 @@ class SetPlan:
             at_best = f", at best {self.at_best:,}," if self.at_best != self.excludes_up_to else ""
             verdict = f"n={self.n:,} excludes a label that at most {self.excludes_up_to:,}{at_best} draws gave"
         return (
-            f"{self.N:,} components, {classes}, tau={self.tau:g}, alpha={self.alpha:g}, n0={self.n0}: smallest n is "
-            f"{self.n_min:,} to exclude a label, {self.n_label:,} to certify one; {verdict}"
+            f"{self.N:,} components, {classes}, tau={exact(self.tau)}, alpha={exact(self.alpha)}, n0={self.n0}: "
+            f"smallest n is {self.n_min:,} to exclude a label, {self.n_label:,} to certify one; {verdict}"
         )
 
 
@@ -76,7 +77,9 @@ def _smallest_that_excludes(nulls: int, tau: float, alpha: float) -> int:
     """The fewest draws of which none gives a label that is then excluded: tau^n <= alpha / nulls."""
     draws = 1 + bisect_left(range(1, LARGEST_N + 1), True, key=lambda n: best_p_value(n, tau) <= alpha / nulls)
     if draws > LARGEST_N:
-        raise InputError(f"no n up to {LARGEST_N:,} excludes a label at tau={tau:g}, alpha={alpha:g}: lower tau")
+        raise InputError(
+            f"no n up to {LARGEST_N:,} excludes a label at tau={exact(tau)}, alpha={exact(alpha)}: lower tau"
+        )
     return draws
 
 

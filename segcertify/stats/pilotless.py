@@ -12,6 +12,7 @@ from scipy import special
 
 from segcertify.arrays import FloatArray, Histogram
 from segcertify.errors import InputError
+from segcertify.numerals import exact
 from segcertify.stats.binomial import ROUNDING, p_values
 from segcertify.stats.correction import Procedure
 
@@ -74,8 +75,8 @@ def require_level(N: int, n: int, tau: float, alpha: float, chosen: Procedure) -
     left = level(N, n, tau, alpha, chosen)
     if left <= 0:
         raise InputError(
-            f"without a pilot (n0=0), Holm over {N} components at tau={tau:g} and n={n} must keep {alpha - left:.2g} "
-            f"in reserve, which leaves nothing of alpha={alpha:g}: use n0 >= 1, a larger n or tau, or "
-            "correction='bonferroni'"
+            f"without a pilot (n0=0), Holm over {N} components at tau={exact(tau)} and n={n} must keep "
+            f"{alpha - left:.2g} in reserve, which leaves nothing of alpha={exact(alpha)}: use n0 >= 1, "
+            "a larger n or tau, or correction='bonferroni'"
         )
     return left

@@ -7,6 +7,7 @@ import numpy as np
 
 from segcertify.arrays import FloatArray
 from segcertify.errors import InputError, require_integer, require_probability
+from segcertify.numerals import exact
 from segcertify.stats.binomial import ROUNDING, p_values
 from segcertify.stats.correction import Correction, Procedure, procedure
 from segcertify.stats.pilotless import label_threshold, level, pilotless_p_values, require_level
@@ -34,7 +35,7 @@ class Plan:
     expected: float | None = None
 
     def __str__(self) -> str:
-        setting = f"{self.N:,} components, tau={self.tau:g}, alpha={self.alpha:g}, {self.correction}"
+        setting = f"{self.N:,} components, tau={exact(self.tau)}, alpha={exact(self.alpha)}, {self.correction}"
         if self.tolerates is None:
             verdict = f"n={self.n:,} can certify nothing"
         else:
@@ -97,7 +98,7 @@ def smallest_n(N: int, tau: float, alpha: float, chosen: Procedure, pilot: bool 
     n = 1 + bisect_left(range(1, LARGEST_N + 1), True, key=lambda n: certifiable(N, tau, alpha, chosen, n, pilot=pilot))
     if n > LARGEST_N:
         cure = "lower tau" if pilot else "use n0 >= 1, another tau, or correction='bonferroni'"
-        raise InputError(f"no n up to {LARGEST_N:,} certifies at tau={tau:g}, alpha={alpha:g}: {cure}")
+        raise InputError(f"no n up to {LARGEST_N:,} certifies at tau={exact(tau)}, alpha={exact(alpha)}: {cure}")
     return n
 
 
@@ -133,7 +134,7 @@ def require_certifiable(N: int, tau: float, alpha: float, chosen: Procedure, n: 
     except InputError:
         cure = "Lower tau."
     raise InputError(
-        f"n={n} can certify nothing at tau={tau:g}, alpha={alpha:g} over {N} components ({chosen.name}): "
+        f"n={n} can certify nothing at tau={exact(tau)}, alpha={exact(alpha)} over {N} components ({chosen.name}): "
         f"even if all draws agree, the p-value is {best_p_value(n, tau, pilot):.1e}. {cure}"
     )
 

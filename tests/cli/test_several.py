@@ -51,6 +51,8 @@ def test_each_input_of_a_folder_gets_its_own_certificate(photos, segcertify):
     assert (
         "Each of these 3 claims is false with probability at most 0.001, any of them with at most 0.003." in shown.text
     )
+    exact = segcertify("certify", "photos", *BRIGHT, "--alpha", "0.00100000049", "--out", "exact").text
+    assert "at most 0.00100000049, any of them with at most 0.00300001" in exact
     again = segcertify("certify", "photos", *BRIGHT)
     assert again.text.count("taken again, unchanged") == 6
     segcertify("certify", "photos/a.png", "photos/b.JPG", *BRIGHT, "--out", "mine")

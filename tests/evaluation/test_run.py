@@ -387,20 +387,39 @@ def test_a_resumed_run_keeps_its_batch_size(pets, tmp_path, given, largest):
 
     def watched(batch):
         sizes.append(len(batch))
-        if len(sizes) == 60:
+        if len(sizes) == 50:  # among the draws of a scene, after its checks
             raise ValueError("no more")
         return brightness(batch)
 
     with pytest.raises(ValueError, match="no more"):
         evaluate(watched, data, out=tmp_path, settings=SETTINGS, name="m", batch_size=7, seed=0)
     assert max(sizes) == 7
-    [begun] = tmp_path.glob("resume-*")
-    begun.unlink()  # a scene that was begun keeps its own
+    begun = [*tmp_path.glob("resume-*")]
+    assert begun
+    for each in begun:  # a scene that was begun keeps its own
+        each.unlink()
     del sizes[:]
-    sizes += [0] * 60
+    sizes += [0] * 50
     evaluate(watched, data, out=tmp_path, settings=SETTINGS, name="m", seed=0, **given)
     assert max(sizes) == largest
     assert '"batch_size": 7' in (tmp_path / "config.json").read_text()
+
+
+def test_a_run_goes_on_with_no_other_function(pets, tmp_path):
+    """A function has no weights to know it by: one label of the first scene tells it from another."""
+    data = load(f"pets:{pets}").limit(2)
+
+    def another(batch):
+        logits = brightness(batch)
+        logits[:, :2, 0, 0] = logits[:, :2, 0, 0].flip(1)
+        return logits
+
+    evaluate(brightness, data, out=tmp_path, settings=SETTINGS, name="m", seed=0)
+    lines = (tmp_path / "records.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "records.jsonl").write_text("".join(lines[: len(lines) // 2]))
+    with pytest.raises(sc.InputError, match="no weights to know it by, and its labels of the first scene are others"):
+        evaluate(another, data, out=tmp_path, settings=SETTINGS, name="m", seed=0)
+    assert len(evaluate(brightness, data, out=tmp_path, settings=SETTINGS, name="m", seed=0).records) == len(lines)
 
 
 KILLED = """

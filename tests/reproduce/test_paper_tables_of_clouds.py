@@ -131,6 +131,12 @@ def test_rotations_run_with_true_certificates_beside_the_papers_claim(clouds, tm
     assert [row[4] for row in certified] == ["0.69", "0.61", "", ""]
     assert all(0 < float(row[3]) < 1 for row in certified)
     assert any("proves nothing: 3-D rotations do not add up" in note for note in table.notes)
+    [unproven] = [note for note in table.notes if note.startswith("Rows of holm with axis-angle noise: ")]
+    [proven] = [note for note in table.notes if note.startswith("Rows of holm with rotation noise: ")]
+    assert "No robustness certificate" in unproven
+    assert "probability" not in unproven
+    assert "With probability at least 1 - 0.0001" in proven
+    assert not [note for note in table.notes if note.startswith("Rows of holm: ")]
 
 
 def test_other_models_are_refused(clouds, tmp_path):

@@ -238,6 +238,32 @@ def test_a_noise_that_shares_its_draws_is_refused_by_the_probe():
     assert probe(constant, sc.Gaussian(0.25), torch.zeros(3, 4, 4), None).components == (4, 4)
 
 
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_a_noise_that_is_the_same_in_every_draw_is_refused_at_any_batch_size(batch_size):
+    """Batches of one or two show nothing: all draws agreed, so that each of 40 certificates was false."""
+
+    class Stuck(sc.Gaussian):
+        def draw(self, x, streams):
+            return super().draw(x, [DrawStream(0, "", "agree", 0)]).expand(len(streams), *x.shape).clone()
+
+    with pytest.raises(sc.InputError, match="or is the same in each"):
+        probe(stripes, Stuck(0.25), torch.zeros(3, 4, 4), batch_size)
+
+
+def test_a_noise_of_few_values_is_no_stuck_noise():
+    """Two draws that are compared add the same; others do not."""
+
+    class Discrete(sc.Gaussian):
+        def draw(self, x, streams):
+            return torch.stack([x + (0.25 if stream.rng.random() > 0.6 else 0.0) for stream in streams])
+
+    noise, x = Discrete(0.25), torch.zeros(3, 4, 4)
+    for j in (0, 2):
+        assert noise.draw(x, [DrawStream(0, "probe", "probe", 1 + j)]).min() == 0.25
+    for batch_size in (1, 2):
+        assert probe(stripes, noise, x, batch_size).components == (3, 4, 4)
+
+
 def cropping(batch):
     """A network without padding: each convolution cuts off a border."""
     return torch.stack([batch[:, 0], 1 - batch[:, 0]], 1)[:, :, 2:-2, 2:-2]

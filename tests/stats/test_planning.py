@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from segcertify import Gaussian, InputError, Votes, certify_votes, plan
 from segcertify.stats.correction import NAMES, procedure
-from segcertify.stats.planning import certifiable, roomy_n
+from segcertify.stats.planning import certifiable, require_certifiable, roomy_n
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,13 @@ def test_certifiable_is_monotone_in_n():
     chosen = procedure("holm")
     possible = [certifiable(500, 0.75, 0.01, chosen, n) for n in range(1, 80)]
     assert possible == sorted(possible)
+
+
+def test_settings_are_said_with_all_their_digits():
+    """Six digits may make a smaller number of alpha than the chance of an error is."""
+    assert "tau=0.75000001, alpha=0.00123456743" in str(plan(10, 0.75000001, alpha=0.00123456743))
+    with pytest.raises(InputError, match=r"at tau=0\.75000001, alpha=0\.00123456743 "):
+        require_certifiable(10, 0.75000001, 0.00123456743, procedure("holm"), 3)
 
 
 def test_bad_input():

@@ -33,12 +33,12 @@ def labels(batch):
     return logits(batch).argmax(1)
 
 
-def outcome(model, noise=GAUSSIAN, runs=FEWER, why="different answers to the same noisy input"):
+def outcome(model, noise=GAUSSIAN, runs=FEWER, why="different answers to the same noisy input", batch_size=None):
     """How many of the runs were refused, and how many gave a false certificate."""
     refused = false = 0
     for seed in range(runs):
         try:
-            votes = sc.sample(model, X, noise=noise, n=100, n0=10, seed=seed)
+            votes = sc.sample(model, X, noise=noise, n=100, n0=10, seed=seed, batch_size=batch_size)
         except sc.InputError as error:
             refused += why in str(error)
         else:
@@ -141,6 +141,18 @@ def test_a_noise_with_the_same_numbers_in_every_draw_is_refused():
             return super().draw(x, streams[:1])[:1].repeat(len(streams), 1) * 0 + torch.arange(float(N))
 
     assert outcome(labels, Stuck(0.25), why=SHARED) == (FEWER, 0)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_a_noise_with_the_same_numbers_is_refused_where_batches_are_too_small_to_show_it(batch_size):
+    """A generator that is seeded anew for each call, which a batch of one hides from itself: all 30 were false."""
+
+    class Seeded(sc.Gaussian):
+        def draw(self, x, streams):
+            numbers = np.random.default_rng(0).standard_normal((len(streams) if batch_size == 1 else 1, *x.shape))
+            return x + 0.25 * torch.from_numpy(numbers).expand(len(streams), *x.shape)
+
+    assert outcome(labels, Seeded(0.25), why=SHARED, batch_size=batch_size) == (FEWER, 0)
 
 
 class Flips:

@@ -8,6 +8,7 @@ import pytest
 import segcertify as sc
 from segcertify import metrics
 from segcertify.records import Record
+from segcertify.report.charts import charts
 from segcertify.report.figures import attacked_figure, radius_figure
 from segcertify.report.run import Run
 
@@ -66,7 +67,7 @@ def run_of(*corrections, noise="gaussian"):
     configuration = {
         "model": "m", "data": "d", "scenes": "", "classes": ["a", "b"], "categories": {}, "alpha": ALPHA,
         "corrections": corrections, "noise": noise, "preprocessing": None, "seed_given": False,
-        "k": 3 if "k-fwer" in corrections else None, "looks": None, "cap": None,
+        "k": 3 if "k-fwer" in corrections else None, "looks": None, "cap": None, "metrics": None,
         "settings": [{"sigma": 0.25, "n": DRAWS, "tau": TAU}],
         "attack": {"loss": "cross-entropy", "steps": 1, "restarts": 1, "smoothed": 0, "radii": []},
     }  # fmt: skip
@@ -130,3 +131,19 @@ def test_rows_of_both_kinds_are_told_apart():
     assert [row.claim.family_wise for row in (holm, bh, k_fwer)] == [True, False, False]
     shown = [dot.get_ydata()[0] for dot in dots(radius_figure(run.curves(), run.rows, title=""))]
     assert shown == [holm.accuracy, k_fwer.certified_accuracy]
+
+
+def test_a_dot_with_an_error_budget_says_so():
+    """It is hollow, and the legend and the page say that all labels but a few hold; other dots are full."""
+    run = run_of("holm", "bh", "k-fwer")
+    words = "k-fwer: all but at most 2 labels a scene, which are subtracted"
+    for figure in (
+        radius_figure(run.curves(), run.rows, title=""),
+        attacked_figure(run.attacked_rows, run.curves(), run.rows, title=""),
+    ):
+        holm, k_fwer = dots(figure)
+        assert holm.get_markerfacecolor() != "white"
+        assert k_fwer.get_markerfacecolor() == "white"
+        assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()].count(words) == 1
+    assert f"{words}." in charts(run)[0]["words"][-1]
+    assert "all but" not in " ".join(charts(run_of("holm", "bh"))[0]["words"])
