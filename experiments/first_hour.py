@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     for name, tree in (("before", options.before.resolve()), ("now", ROOT)):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "newcomer"
-            bring(folder, np.asarray(scene.x), np.asarray(scene.target))
+            bring(folder, np.asarray(scene.x), np.asarray(scene.labels))
             found[name] = [tried(trial, folder, tree) for trial in TRIALS]
     commits = {name: _commit(tree) for name, tree in (("before", options.before), ("now", ROOT))}
     about = {"data": data.name, "scene": scene.id, "commits": commits, "version": sc.__version__}

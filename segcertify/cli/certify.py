@@ -26,9 +26,8 @@ def certify(
         typer.Argument(
             help="An image (becomes RGB in [0, 1]). A cloud of points (is centred and scaled to radius 1) in a .txt, "
             ".xyz, .csv, .ply or .pcd file, or in a .npy file if the model is for shapes' parts: columns "
-            "x y z, then nx ny nz and label "
-            "where known. A volume in a .nii or .nii.gz file (needs segcertify[nifti]). Any other .npy file of floats "
-            "stays as it is: (channels, depth, height, width) is a volume."
+            "x y z, then nx ny nz and label where known. A volume in a .nii or .nii.gz file (needs nibabel). Any other "
+            ".npy file of floats stays as it is: (channels, depth, height, width) is a volume."
         ),
     ],
     model: opt.Model[str],
