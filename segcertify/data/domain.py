@@ -138,7 +138,7 @@ def _image_page(path: Path, x: Array, certificate: Certificate, votes: Votes, **
 def _cloud_page(path: Path, x: Array, certificate: Certificate, votes: Votes, **shown: Any) -> None:
     from segcertify.figures.cloud_page import save_view
 
-    save_view(path, x, certificate, votes=votes, **shown)
+    save_view(path, x, certificate, votes, **shown)
 
 
 def _image_sketch(x: Array, labels: IntArray, colours: Colours, **shown: Any) -> bytes:

@@ -16,7 +16,8 @@ from PIL import Image
 import segcertify as sc
 from segcertify import ABSTAIN, Gaussian, InputError, Votes, certify_votes
 from segcertify.certification import radii_of_counts
-from segcertify.figures.image_page import EXPLORED_ALPHAS, EXPLORED_TAUS, save_page
+from segcertify.figures.image_page import save_page
+from segcertify.figures.panel import EXPLORED_ALPHAS, EXPLORED_TAUS
 from segcertify.names import visible
 from segcertify.preprocessing import of_image
 from segcertify.stats.correction import procedure
@@ -357,7 +358,7 @@ def test_pixels_answer_by_mouse_and_by_key(tmp_path):
     seen = reached(
         saved(tmp_path, sets=sets),
         SLIDE + """
-        seen.answers = Array.from({ length: PIXELS }, (_, i) => answers(i));
+        seen.answers = Array.from({ length: agree.length }, (_, i) => answers(i));
         const { scale, x, y } = place(), ratio = canvas.width / canvas.clientWidth;
         const move = (u, v) => canvas.dispatchEvent(
             new PointerEvent("pointermove", { clientX: u, clientY: v, pointerType: "mouse" }));
@@ -369,6 +370,7 @@ def test_pixels_answer_by_mouse_and_by_key(tmp_path):
         key("ArrowRight", canvas); key("ArrowDown", canvas, { shiftKey: true }); seen.arrows = [...cursor];
         seen.tip = tip.hidden;
         key("+"); seen.zoom = view.zoom; key("0"); seen.reset = JSON.stringify(view);
+        seen.start = state.level; slide("level", 0);
         key("]"); key("]"); seen.level = [state.level, state.left]; key("["); seen.lower = state.level;
         seen.kinds = kinds.map((_, i) => { key(String(i + 1)); return state.left; });
         key("1"); key("c"); seen.compare = [comparing(), divider.hidden]; key("."); seen.swipe = state.swipe; key("c");
@@ -397,6 +399,8 @@ def test_pixels_answer_by_mouse_and_by_key(tmp_path):
     assert seen["outside"]
     assert (seen["first"], seen["arrows"], seen["tip"]) == ([W // 2, H // 2], [W // 2 + 1, H // 2 + 10], False)
     assert (seen["zoom"], seen["reset"]) == (1.25, '{"zoom":1,"x":0,"y":0}')
+    starts = [i for i, level in enumerate(data["levels"]) if level["radius"] >= CERTIFICATE.radius]
+    assert seen["start"] == starts[0]  # at the claim's own radius
     assert (seen["level"], seen["lower"]) == ([2, "radius"], 1)
     assert seen["kinds"] == ["certified", "radius", "heat", "prediction", "target", "sets", ""]
     assert (seen["compare"], seen["swipe"], seen["alone"]) == ([True, False], 0.55, False)
@@ -417,7 +421,7 @@ def test_pages_of_other_votes_open_without_an_error(tmp_path, options):
     seen = reached(
         page,
         SLIDE + """
-        seen.answers = Array.from({ length: PIXELS }, (_, i) => answers(i)[2] || answers(i)[1]);
+        seen.answers = Array.from({ length: agree.length }, (_, i) => answers(i)[2] || answers(i)[1]);
         for (let i = 1; i < 8; i++) key(String(i));
         seen.kept = tally("certified").kept;
         """,

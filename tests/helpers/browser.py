@@ -58,7 +58,7 @@ def browse(page, *options, fragment=""):
 
 
 DRAWN = """
-    for (let i = 0; i < 2e4 && ["Image", "Evaluation"].includes(document.querySelector("h1").textContent); i++) {
+    for (let i = 0; i < 2e4 && ["Certificate", "Evaluation"].includes(document.querySelector("h1").textContent); i++) {
         await new Promise((done) => {
             const { port1, port2 } = new MessageChannel();
             port1.onmessage = done;
