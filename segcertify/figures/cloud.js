@@ -280,6 +280,7 @@ function showPicture() {
   for (const { part, row, swatch, name, count } of rows) {
     row.hidden = !counts.has(part);
     swatch.style.background = `rgb(${partColour(part)})`;
+    swatch.hidden = state.left === "heat" && part !== NONE;
     name.textContent = nameOf(part, none);
     count.textContent = format(counts.get(part) || 0);
   }

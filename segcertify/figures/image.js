@@ -134,33 +134,13 @@ function redraw() {
 
 // --- What follows from the state.
 
-function showPicture(found) {
+function showPicture() {
   byId("right").options[1].textContent = byId("left").options[0].textContent;
   if (comparing()) byId("caption").textContent += ` | ${ABOUT[state.right]()}`;
-  showKey(found);
   divider.hidden = byId("swiping").hidden = !comparing();
   divider.style.left = `${100 * state.swipe}%`;
   ask();
   redraw();
-}
-
-/** The legend: what colours, hatches and outlines of the overlay stand for. */
-function showKey(found) {
-  const { rows } = found, key = byId("key"), kind = state.left, colours = !["heat", ""].includes(kind);
-  const add = (name, style) => {
-    const item = element(key, "li"), swatch = element(item, "span", "", { className: `swatch ${style}` });
-    element(item, "span", name);
-    return swatch;
-  };
-  key.replaceChildren();
-  const frequent = [...rows.keys()].filter((part) => rows[part].all).sort((a, b) => rows[b].all - rows[a].all);
-  if (colours) for (const part of frequent.slice(0, 12)) add(data.parts[part].name, "").style.background = data.parts[part].colour;
-  if (colours && frequent.length > 12) add(`and ${frequent.length - 12} more`, "");
-  if (kind === "heat") add(`R from 0 to ${data.levels[LAST].text}`, "scale");
-  if (kind === "sets") add("three or more labels", "hatched");
-  else if (unsaid(kind, found)) add(UNSAID[kind], "hatched");
-  if (marksWrong(kind) && found.wrong) add("wrong", "outlined");
-  key.hidden = !key.children.length;
 }
 
 // --- Asking about a pixel.

@@ -70,9 +70,10 @@ const kinds = ["certified", ...(LAST < 0 ? [] : ["radius", "heat"]),
   ...(data.photo ? [""] : [])];
 const marksWrong = (kind) => labels.target && state.outline && ["certified", "radius"].includes(kind);
 
-/** The count from which on components have a label, at R or by an exploration; null where the certificate says it. */
+/** The count from which on components have a label or a radius, at R or by an exploration; null where the certificate says it. */
 function leastCount(kind) {
   if (kind === "radius") return data.levels[state.level].count;
+  if (kind === "heat") return data.least;
   return exploring() ? enough : null;
 }
 
@@ -142,7 +143,8 @@ function update() {
   showClasses(found);
   showSettings(found);
   byId("caption").textContent = caption(found);
-  showPicture(found);
+  showKey(found);
+  showPicture();
 }
 
 function caption(found) {
@@ -155,8 +157,26 @@ const UNSAID = { certified: "abstained", heat: "no radius", radius: "does not ke
 
 /** Whether nothing is said of some components. */
 function unsaid(kind, found) {
-  if (kind === "heat") return byLeast.reduce((sum, row) => sum + row.kept[data.least], 0) < agree.length;
-  return ["certified", "radius"].includes(kind) && found.kept < agree.length;
+  return kind === "heat" ? tally(kind).kept < agree.length : kind in UNSAID && found.kept < agree.length;
+}
+
+/** The legend: what colours, hatches and outlines stand for. The parts of a cloud have theirs in the panel. */
+function showKey(found) {
+  const { rows } = found, key = byId("key"), kind = state.left, colours = data.photo && !["heat", ""].includes(kind);
+  const add = (name, style) => {
+    const item = element(key, "li"), swatch = element(item, "span", "", { className: `swatch ${style}` });
+    element(item, "span", name);
+    return swatch;
+  };
+  key.replaceChildren();
+  const frequent = [...rows.keys()].filter((part) => rows[part].all).sort((a, b) => rows[b].all - rows[a].all);
+  if (colours) for (const part of frequent.slice(0, 12)) add(data.parts[part].name, "").style.background = data.parts[part].colour;
+  if (colours && frequent.length > 12) add(`and ${frequent.length - 12} more`, "");
+  if (kind === "heat") add(`R from 0 to ${data.levels[LAST].text}`, "scale");
+  if (kind === "sets") add("three or more labels", "hatched");
+  else if (unsaid(kind, found)) add(UNSAID[kind], data.photo ? "hatched" : "grey");
+  if (marksWrong(kind) && found.wrong) add("wrong", "outlined");
+  key.hidden = !key.children.length;
 }
 
 function showRadius() {
@@ -204,7 +224,7 @@ function showSettings(found) {
   const all = judged() === "certified" ? found : tally("certified");
   const least = enough > n ? `Even ${n} of ${n} are not enough.` : `It takes ${enough} of ${n}.`;
   byId("explored").textContent = `tau = ${taus[tau].text}, alpha = ${alphas[alpha].text}, ${settings.correction}: R would be `
-    + `${inFile(taus[tau])}, for ${format(all.kept)} of ${format(N)} ${UNIT} (${share(all.kept, N)}). ${least}`;
+    + `${inFile({ text: taus[tau].radius, file: taus[tau].file })}, for ${format(all.kept)} of ${format(N)} ${UNIT} (${share(all.kept, N)}). ${least}`;
 }
 
 function explore(change) {

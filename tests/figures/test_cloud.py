@@ -296,7 +296,8 @@ def test_the_page_answers(tmp_path):
         document.getElementById("reset").click(); seen.reset = JSON.stringify(view) === JSON.stringify(before);
 
         key("["); key("["); seen.atSmallest = [state.left, byId("kept").textContent, counts()];
-        key("]"); seen.atLargest = [byId("kept").textContent, counts()];
+        key("3"); seen.heat = [counts(), [...document.querySelectorAll("#key li")].map((e) => e.textContent)];
+        key("2"); key("]"); seen.atLargest = [byId("kept").textContent, counts()];
         const tau = data.explore.taus.findIndex((each) => each.value === 0.5);
         byId("tau").value = tau; byId("tau").dispatchEvent(new Event("input"));
         seen.explored = [byId("badge").hidden, byId("explored").textContent, counts(), byId("caption").textContent];
@@ -338,10 +339,14 @@ def test_the_page_answers(tmp_path):
         kept = found >= np.float32(level["radius"])
         assert words.startswith(f"R = {level['text']}: {kept.sum()} of 600 points")
         assert shown == [*np.bincount(TARGET[kept], minlength=3), (~kept).sum()]
+    none = np.count_nonzero(found == 0)
+    assert seen["heat"] == [
+        [*np.bincount(TARGET[found > 0]), none], [f"R from 0 to {levels[-1]['text']}", "no radius"]
+    ]  # fmt: skip
     explored = certify_votes(votes_of(TARGET), tau=0.5, alpha=0.001)
     assert seen["atSmallest"][0] == "radius"
     assert not seen["explored"][0]
-    assert f"for {explored.certified} of 600 points" in seen["explored"][1]
+    assert f"R would be 0, for {explored.certified} of 600 points" in seen["explored"][1]
     assert seen["explored"][2][3] == N - explored.certified > 0
     assert "certified" not in seen["explored"][3]
     assert seen["back"] == [True, parts]

@@ -19,6 +19,7 @@ from segcertify.certification import radii_of_counts
 from segcertify.figures.image_page import save_page
 from segcertify.figures.panel import EXPLORED_ALPHAS, EXPLORED_TAUS
 from segcertify.names import visible
+from segcertify.numerals import radius_text
 from segcertify.preprocessing import of_image
 from segcertify.stats.correction import procedure
 from segcertify.stats.pilotless import label_threshold
@@ -348,7 +349,8 @@ def test_sliders_show_what_python_certifies(tmp_path):
         assert "certified" not in found["said"].replace("certificate", "")
         assert found["rows"] == table(python.labels != ABSTAIN)
         assert found["kept"] == python.certified
-        assert f"for {python.certified} of 864 pixels" in found["words"]
+        R = radius_text(python.radius, 4)
+        assert f"R would be {R}, for {python.certified} of 864 pixels" in found["words"]
     assert seen["back"] == [True, seen["claim"], "0.75"]
 
 
