@@ -128,8 +128,8 @@ def certify(
             printer, segmenter, found, certificate, votes, device=device, sets=of_sets if sets else None,
             page=Path(f"{claim.pictures(file)}.html"),
             audit=audit_command(
-                file, model, input, label=label, short_side=short_side, full_size=full_size, precision=precision,
-                trust_code=trust_code,
+                file, model, input, label=label, ignore=ignore, short_side=short_side, full_size=full_size,
+                precision=precision, trust_code=trust_code,
             ),
         )  # fmt: skip
         radii = mapped_beside(printer, segmenter, found, out, cap=cap, alpha=alpha, norm=norm)

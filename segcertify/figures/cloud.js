@@ -29,7 +29,7 @@ function partColour(part) {
 
 /** The part that each point is shown with, NONE where nothing is said of it. */
 function shown() {
-  if (["prediction", "target"].includes(state.left)) return labels[state.left];
+  if (PLAIN_LABELS.includes(state.left)) return labels[state.left];
   const has = kept(state.left);
   return labels.candidate.map((part, i) => has[i] ? part : NONE);
 }

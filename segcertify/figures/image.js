@@ -27,7 +27,7 @@ const HATCH = 1;  // instead of a colour: nothing is said of the pixel
 function looks(kind) {
   const { candidate, certified } = labels, least = leastCount(kind), counts = agree, mask = tested, colours = partColours;
   const own = labels[kind];
-  if (kind === "prediction" || kind === "target") return (i) => colours[own[i]];
+  if (PLAIN_LABELS.includes(kind)) return (i) => colours[own[i]];
   if (kind === "sets") return lookOfSet;
   if (kind === "heat") {
     const table = new Uint32Array(n + 1).fill(HATCH);

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -26,21 +26,23 @@ PNG_PIXELS = 2**17
 def save_page(
     path: str | os.PathLike[str], x: Array, certificate: Certificate, votes: Votes, *,
     prediction: IntArray | None = None, target: IntArray | None = None, sets: SetCertificate | None = None,
-    colours: Colours | None = None, names: Sequence[str] = (), audit: str = "",
+    attacked: Mapping[str, IntArray] | None = None, colours: Colours | None = None, names: Sequence[str] = (),
+    audit: str = "",
 ) -> None:  # fmt: skip
     """Write one HTML file, which needs no other, to look at a certified image.
 
     ``x`` is the image (3, height, width) in [0, 1] that the noise went on; ``votes`` are those that ``certificate`` is
     of. The radii are those of `segcertify.radius_map` at the certificate's alpha: a claim of its own, for all radii
     at once. Also ``prediction``, the base model's labels without noise; ``target``, the ground truth, negative where
-    it is ignored; a certificate of ``sets``; ``names`` and ``colours`` of the classes; and the command of an ``audit``.
+    it is ignored; a certificate of ``sets``; labels of ``attacked`` images, by what is said of them; ``names`` and
+    ``colours`` of the classes; and the command of an ``audit``.
     """
     shape = certificate.labels.shape
     if x.ndim != 3 or x.shape[0] not in (1, 3) or x.shape[1:] != shape:
         raise InputError(f"the image of labels {shape} must have the shape (3, *{shape}), but has {x.shape}")
     beside = panel(
         certificate, votes, what="image", unit="pixels", coloured=partial(_coloured, colours), names=names,
-        prediction=prediction, target=target, sets=sets, audit=audit,
+        prediction=prediction, target=target, attacked=attacked, sets=sets, audit=audit,
     )  # fmt: skip
     write_text(path, built("image", {**beside, "size": list(shape), "photo": _photograph(x)}))
 

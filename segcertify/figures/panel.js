@@ -65,8 +65,13 @@ const TITLES = {
   certified: `${data.word} labels`, radius: "labels at R", heat: "radius map", prediction: "model without noise",
   target: "ground truth", sets: "sets", "": "photograph",
 };
+for (const [kind, said] of Object.entries(data.attacked)) {
+  TITLES[kind] = said.split(":")[0];
+  ABOUT[kind] = () => said;
+}
+const PLAIN_LABELS = ["prediction", ...Object.keys(data.attacked), "target"];  // maps that show themselves
 const kinds = ["certified", ...(LAST < 0 ? [] : ["radius", "heat"]),
-  ...["prediction", "target"].filter((key) => data.labels[key]), ...(data.sets ? ["sets"] : []),
+  ...PLAIN_LABELS.filter((key) => data.labels[key]), ...(data.sets ? ["sets"] : []),
   ...(data.photo ? [""] : [])];
 const marksWrong = (kind) => labels.target && state.outline && ["certified", "radius"].includes(kind);
 
@@ -290,6 +295,7 @@ function answers(i) {
     said.push(level ? `radius ${inFile(level)}` : `no radius: needs at least ${data.least} of ${n}, has ${count}`);
   }
   if (labels.prediction) said.push(`without noise: ${nameOf(labels.prediction[i])}`);
+  for (const kind in data.attacked) said.push(`${TITLES[kind]}: ${nameOf(labels[kind][i])}`);
   if (data.sets) said.push(`set: ${data.sets.members[setIndex[i]].map((part) => data.parts[part].name).join(" or ")}`);
   if (labels.target) said.push(`ground truth: ${nameOf(labels.target[i], "ignored")}`);
   return said;

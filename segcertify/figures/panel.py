@@ -45,16 +45,18 @@ _BEYOND = {
 def panel(
     certificate: Certificate, votes: Votes, *, what: str, unit: str, coloured: Callable[[IntArray], Colours],
     names: Sequence[str] = (), prediction: IntArray | None = None, target: IntArray | None = None,
-    sets: SetCertificate | None = None, audit: str = "",
+    attacked: Mapping[str, IntArray] | None = None, sets: SetCertificate | None = None, audit: str = "",
 ) -> dict[str, Any]:  # fmt: skip
     """The data of the panel, and each component's labels and count.
 
     ``votes`` are those that ``certificate`` is of. The radii are those of `segcertify.radius_map` at the certificate's
     alpha: a claim of its own, for all radii at once. ``what`` and ``unit`` say what is shown, ``"image"`` and
     ``"pixels"``; ``coloured`` gives the colours of some class numbers.
+    ``attacked`` are labels of attacked inputs, by what a reader is told of them.
     """
     _require_same(certificate, votes)
     maps = {"candidate": votes.candidate, "certified": certificate.labels, "prediction": prediction, "target": target}
+    maps |= {f"attacked-{place}": each for place, each in enumerate((attacked or {}).values())}
     given = {key: _labels(key, each, certificate.labels.shape) for key, each in maps.items() if each is not None}
     if sets is not None and sets.labels.shape != certificate.labels.shape:
         raise InputError(f"sets must have the shape {certificate.labels.shape}, but have {sets.labels.shape}")
@@ -66,6 +68,7 @@ def panel(
         "unit": unit,
         "parts": [{"name": visible(n), "colour": c} for n, c in zip(shown.names, shown.colours, strict=True)],
         "labels": {key: packed(shown.indices(each), len(shown.names)) for key, each in given.items()},
+        "attacked": {f"attacked-{place}": visible(said) for place, said in enumerate(attacked or {})},
         "agree": packed(votes.agree, votes.n),
         "tested": None if votes.mask is None else packed(votes.mask, 1),
         "n": votes.n,

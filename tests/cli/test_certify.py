@@ -65,9 +65,9 @@ def test_certify_an_image(files, segcertify):
 
 def test_an_image_has_a_page(files, segcertify):
     """It is of the certificate beside it, knows the ground truth, and names the audit of that certificate."""
-    Image.fromarray(np.zeros((24, 32), np.uint8)).save(files / "truth.png")
+    Image.fromarray(np.tile(np.array([0, 7], np.uint8), (24, 16))).save(files / "truth.png")
     command = ["certify", "photo.png", *BRIGHT, "--sigma", 0.1, "--seed", 3, "--trust-code", "--label", "truth.png"]
-    shown = segcertify(*command, "--sets", "--json").json
+    shown = segcertify(*command, "--ignore", 7, "--sets", "--json").json
     assert "certified/photo/certified.html" in shown["files"]
     data = json.loads(Elements((files / "certified" / "photo" / "certified.html").read_text("utf-8")).scripts[0])
     assert data["claim"] == shown["claim"]
@@ -75,7 +75,7 @@ def test_an_image_has_a_page(files, segcertify):
     assert data["of_sets"] == shown["sets"]["claim"]
     assert data["audit"] == (
         "segcertify audit certified/photo/certificate.safetensors --model python:my_model:bright --input photo.png "
-        "--label truth.png --trust-code"
+        "--label truth.png --ignore 7 --trust-code"
     )
     assert data["facts"]["command"].startswith("segcertify ")
     segcertify(*data["audit"].split()[1:], "--steps", 0, "--n", 200)

@@ -210,6 +210,28 @@ def sets_of(classes=30):
     )
 
 
+@in_browser
+def test_labels_of_attacked_images_are_overlays_without_a_guarantee(tmp_path):
+    attacked = {f"base model, attacked: {EVIL}": (VOTES.candidate + 1) % 3}
+    page = saved(tmp_path, attacked=attacked)
+    data = data_of(page)
+    assert unpacked(data["labels"]["attacked-0"], (H, W)).tolist() == ((VOTES.candidate + 1) % 3).tolist()
+    seen = reached(
+        page,
+        SLIDE
+        + """
+        overlayTo("attacked-0");
+        seen.said = [shown("left").selectedOptions[0].textContent, shown("caption").textContent, answers(0)];
+        seen.colour = looks("attacked-0")(0) === partColours[1];
+        """,
+    )
+    assert seen["said"][:2] == ["base model, attacked", visible(f"base model, attacked: {EVIL}")]
+    assert f"base model, attacked: {NAMES[1]}" in seen["said"][2]
+    assert seen["colour"]
+    with pytest.raises(InputError, match="attacked-0 labels must be integers of shape"):
+        saved(tmp_path, attacked={"short": VOTES.candidate[1:]})
+
+
 def test_sets_are_kept_whole(tmp_path):
     sets = sets_of()
     data = data_of(saved(tmp_path, sets=sets))
