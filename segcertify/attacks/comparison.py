@@ -57,7 +57,7 @@ class Comparison:
         for name, each in self.attacks.items():
             changed = f"{percent(each.flipped / each.clean.size)} of its labels changed"
             kept = f"{each.smoothed.moved:,} of {each.smoothed.certified:,} certified labels moved"
-            said[f"{name}, attacked: {kept if each is self.smoothed else changed}"] = each.labels
+            said[f"{name.split()[0]}, attacked: {kept if each is self.smoothed else changed}"] = each.labels
         return said
 
     @property

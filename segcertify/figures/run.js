@@ -308,9 +308,11 @@ function showKey() {
 function claimTo(claim) {
   state.claim = limit(claim, 0, data.claims.length - 1);
   byId("claim").value = state.claim;
-  const { sentence, claim: words } = data.claims[state.claim];
+  const { sentence, proved, claim: words } = data.claims[state.claim];
   byId("sentence").textContent = sentence;
-  byId("claimed").textContent = words;
+  byId("proved").textContent = proved;
+  byId("proved").hidden = !proved;
+  byId("claimed").textContent = proved ? `Exactly: ${words}` : words;
   fill();
 }
 

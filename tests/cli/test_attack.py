@@ -82,7 +82,7 @@ def test_the_command(files, segcertify, attack):
     data = data_of(out / "attacked.html")
     said = [*data["attacked"].values()]
     assert [each.partition(":")[0] for each in said] == [
-        "non-robust base model, attacked", "robust base model, attacked", "smoothed model, attacked",
+        "non-robust, attacked", "robust, attacked", "smoothed, attacked",
     ]  # fmt: skip
     assert re.fullmatch(r".*: [1-9][0-9.]*% of its labels changed", said[0])
     assert said[2].endswith(f": 0 of {data['sentence'].split(' of 384 pixels')[0].split()[-1]} certified labels moved")

@@ -122,6 +122,9 @@ def test_words_say_what_holds(run, folder, tmp_path):
         in holm["sentence"]
     )
     assert "in l2 norm" in holm["sentence"]
+    assert holm["proved"].startswith("Proved with probability at least ")
+    assert "of 255 steps in one colour of one pixel" in holm["proved"]
+    assert "R = 0.0674 is, for example, 17" in holm["proved"]
     assert holm["word"] == claims["sigma=0.1, n=60, tau=0.75, k-fwer"]["word"] == "certified"
     bh = claims["sigma=0.1, n=60, tau=0.75, bh"]
     assert bh["word"] == "labelled"
@@ -139,6 +142,7 @@ def test_only_family_wise_rows_say_that_labels_stay(run, folder, tmp_path):
             correction == "k-fwer"
         )
         assert ("No single label is sure to stay" in each["sentence"]) == (correction == "bh")
+        assert bool(each["proved"]) == (correction == "holm")
     assert data["not_promised"][:2] == [
         "That a label is right.", "That any single label of bh, k-fwer stays: see the exact claim.",
     ]  # fmt: skip
