@@ -141,15 +141,16 @@ function openAt(place) {
     element(byId("links"), "span", " ");
   }
   byId("place").textContent = `${format(open + 1)} of ${format(order.length)}`;
-  rows(byId("settings"), ["setting", ...HEADS], data.claims.map((each, i) => [each.label, ...numbers(countsOf(scene, -1, i))]), state.claim);
+  rows(byId("settings"), ["setting", ...HEADS], data.claims.map((each, i) => [each.label, ...numbers(countsOf(scene, -1, i), each.base)]), state.claim);
   const parts = [...data.classes.keys()].filter((part) => placesOf[part].has(scene));
-  rows(byId("parts"), ["class", ...HEADS], parts.map((part) => [data.classes[part], ...numbers(countsOf(scene, part))]), parts.indexOf(state.part));
+  rows(byId("parts"), ["class", ...HEADS], parts.map((part) => [data.classes[part], ...numbers(countsOf(scene, part), claim.base)]), parts.indexOf(state.part));
   if (!dialog.open) dialog.showModal();
 }
 
 const HEADS = ["with truth", "right", "wrong", "abstained", "worst IoU"];
-const numbers = ({ all, right, wrong, abstained, iou }) => [
-  format(all), share(right, all), nearest(wrong, all), nearest(abstained, all), iouText(iou),
+const numbers = ({ all, right, wrong, abstained, iou }, base) => [
+  format(all), share(right, all), nearest(wrong, all), nearest(abstained, all),
+  base ? `${iouText(iou)} without attack` : iouText(iou),  // of the base model nothing is known under attack
 ];
 
 function rows(table, heads, lines, own) {

@@ -332,6 +332,8 @@ def test_scenes_open_by_mouse_and_by_keys(run, folder, tmp_path):
     assert [row[0] for row in seen["settings"]] == [row.label for row in run.rows]
     matrix = metrics.from_plain(next(r.confusion for r in run.records if r.id == "b" and r.kind == "base"))
     assert seen["settings"][0][1] == str(matrix.sum())
+    assert seen["settings"][0][-1].endswith(" without attack")
+    assert not any("without attack" in cell for row in seen["settings"][1:] for cell in row)
     assert seen["own"] == "sigma=0.1, n=60, tau=0.75, holm"
     assert [name for name, _ in seen["links"]] == ["Open its page", "Open its picture"]
     assert seen["links"][0][1].endswith("certified/b-sigma0.1-n60-tau0.75-holm.html")
