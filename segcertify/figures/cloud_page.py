@@ -8,8 +8,8 @@ from segcertify.arrays import Array, IntArray
 from segcertify.certificate import Certificate
 from segcertify.figures.cloud import cloud_of, part_colours
 from segcertify.figures.page import built, encoded
+from segcertify.figures.page_panel import panel
 from segcertify.figures.palette import Colours
-from segcertify.figures.panel import panel
 from segcertify.storage.atomic import write_text
 from segcertify.votes import Votes
 

@@ -13,8 +13,8 @@ from segcertify.certificate import Certificate
 from segcertify.errors import InputError
 from segcertify.figures.image import as_rgb, class_colours
 from segcertify.figures.page import built, encoded
+from segcertify.figures.page_panel import panel
 from segcertify.figures.palette import Colours
-from segcertify.figures.panel import panel
 from segcertify.sets.certificate import SetCertificate
 from segcertify.storage.atomic import write_text
 from segcertify.votes import Votes

@@ -17,7 +17,7 @@ import segcertify as sc
 from segcertify import ABSTAIN, Gaussian, InputError, Votes, certify_votes
 from segcertify.certification import radii_of_counts
 from segcertify.figures.image_page import save_page
-from segcertify.figures.panel import EXPLORED_ALPHAS, EXPLORED_TAUS
+from segcertify.figures.page_panel import EXPLORED_ALPHAS, EXPLORED_TAUS
 from segcertify.names import visible
 from segcertify.numerals import radius_text
 from segcertify.preprocessing import of_image
