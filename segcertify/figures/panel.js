@@ -189,7 +189,7 @@ function showRadius() {
   const level = data.levels[state.level], found = tally("radius");
   const right = labels.target ? ` ${format(found.right)} (${share(found.right, found.valid)} of those with a true label) are `
     + `right, ${format(found.wrong)} are wrong.` : "";
-  byId("kept").textContent = `R = ${inFile(level)}: ${format(found.kept)} of ${format(N)} ${UNIT} (${share(found.kept, N)}) `
+  byId("kept").textContent = `R = ${inFile(level)}: ${format(found.kept)} of ${format(N)} ${UNIT} (${nearest(found.kept, N)}) `
     + `keep their label under every change up to R.${right}`;
   byId("level").value = state.level;
   byId("level").ariaValueText = `R = ${level.text}`;
@@ -210,7 +210,7 @@ function showClasses({ rows }) {
     element(name, "span", "", { className: "swatch" }).style.background = data.parts[part].colour;
     element(name, "span", data.parts[part].name);
     const cells = labels.target
-      ? [format(row.all), share(row.kept, row.all), share(row.right, row.all), share(row.wrong, row.all)]
+      ? [format(row.all), share(row.kept, row.all), share(row.right, row.all), nearest(row.wrong, row.all)]
       : [format(row.kept), format(row.all), share(row.kept, row.all)];
     for (const cell of cells) element(line, "td", cell);
   });
@@ -229,7 +229,7 @@ function showSettings(found) {
   const all = judged() === "certified" ? found : tally("certified");
   const least = enough > n ? `Even ${n} of ${n} are not enough.` : `It takes ${enough} of ${n}.`;
   byId("explored").textContent = `tau = ${taus[tau].text}, alpha = ${alphas[alpha].text}, ${settings.correction}: R would be `
-    + `${inFile({ text: taus[tau].radius, file: taus[tau].file })}, for ${format(all.kept)} of ${format(N)} ${UNIT} (${share(all.kept, N)}). ${least}`;
+    + `${inFile({ text: taus[tau].radius, file: taus[tau].file })}, for ${format(all.kept)} of ${format(N)} ${UNIT} (${nearest(all.kept, N)}). ${least}`;
 }
 
 function explore(change) {

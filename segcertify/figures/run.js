@@ -38,13 +38,6 @@ function countsOf(scene, part = -1, claim = state.claim) {
 
 const iouText = (iou) => iou === null ? "-" : iou.toFixed(4);
 
-/** A share in percent, to the nearest tenth; 0 and 100 stand for nothing else. */
-function nearest(part, whole) {
-  if (!whole) return "-";
-  const tenths = limit(Math.round(1000 * part / whole), part ? 1 : 0, part < whole ? 999 : 1000);
-  return `${(tenths / 10).toFixed(1)}%`;
-}
-
 // --- Which scenes, in which order.
 
 function valueOf(scene) {
