@@ -3,11 +3,13 @@
 import base64
 import hashlib
 import html.parser
+import itertools
 import json
 import os
 import re
 import shutil
 import subprocess
+import time
 import zlib
 
 import numpy as np
@@ -68,7 +70,10 @@ def asked(page, script):
     os.close(hears)
     os.close(says)
 
-    def call(number, method, session=None, **params):
+    numbers = itertools.count(1)
+
+    def call(method, session=None, **params):
+        number = next(numbers)
         message = {"id": number, "method": method, "params": params} | ({"sessionId": session} if session else {})
         os.write(ask, json.dumps(message).encode() + b"\0")
         while True:
@@ -76,15 +81,18 @@ def asked(page, script):
             if found.get("id") == number:
                 return found["result"]
 
-    try:
-        target = call(1, "Target.createTarget", url=page.as_uri())["targetId"]
-        session = call(2, "Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        wrapped = f"""(async () => {{
-            while (document.readyState !== "complete") await new Promise((done) => setTimeout(done, 50));
-            {script}
-        }})()"""
+    def evaluated(expression):
         options = {"awaitPromise": True, "returnByValue": True}
-        return call(3, "Runtime.evaluate", session, expression=wrapped, **options)["result"]["value"]
+        found = call("Runtime.evaluate", session, expression=expression, **options)
+        assert "exceptionDetails" not in found, found
+        return found["result"]["value"]
+
+    try:
+        target = call("Target.createTarget", url=page.as_uri())["targetId"]
+        session = call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        while not evaluated("location.protocol === 'file:' && document.readyState === 'complete'"):
+            time.sleep(0.05)
+        return evaluated(f"(async () => {{ {script} }})()")
     finally:
         chromium.kill()
         chromium.wait()
