@@ -1,13 +1,12 @@
 """`segcertify certify`: images, clouds and arrays."""
 
-import base64
 import json
 import re
 import sys
 
 import numpy as np
 import pytest
-from browser import Elements
+from browser import Elements, unpacked
 from holder import holder
 from PIL import Image
 from single_clouds import BACK, HEIGHTS, LEG, MODELS, NAMES, SHAPES, changed, write
@@ -331,7 +330,8 @@ def test_a_labelled_cloud(models, chair, capsys):
     parts = {part["name"]: part["colour"] for part in data["parts"]}
     assert parts["Chair back"] == "#4477aa"
     assert list(parts) == ["Chair back", "Chair seat", "Chair leg", "Chair arm"][: len(parts)]
-    truth = np.frombuffer(base64.b64decode(data["labels"]["target"]), "<i4")
+    assert data["audit"].startswith("segcertify audit certified/seat/certificate.safetensors --model ")
+    truth = unpacked(data["labels"]["target"])
     assert (truth + BACK).tolist() == chair[:, 6].tolist()
     with Image.open(out / "certified.png") as picture:
         assert picture.size[0] == 1500
@@ -341,7 +341,8 @@ def test_a_cloud_with_sets_has_its_page(models, chair):
     certify(write(models / "a.txt", chair, NAMES), SHAPES, 0.05, n=60, n0=2, seed=0, sets=True)
     out = models / "certified" / "a"
     assert (out / "sets.safetensors").exists()
-    assert facts(out / "certified.html")["facts"]["certified"]
+    certificate = sc.Certificate.load(out / "certificate.safetensors")
+    assert facts(out / "certified.html")["sentence"] == certificate.sentence
 
 
 @pytest.mark.parametrize(
