@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     for name, tree in (("before", options.before.resolve()), ("now", ROOT)):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "newcomer"
-            bring(folder, np.asarray(scene.x), np.asarray(scene.target))
+            bring(folder, np.asarray(scene.x), np.asarray(scene.labels))
             found[name] = [tried(trial, folder, tree) for trial in TRIALS]
     commits = {name: _commit(tree) for name, tree in (("before", options.before), ("now", ROOT))}
     about = {"data": data.name, "scene": scene.id, "commits": commits, "version": sc.__version__}
@@ -145,7 +145,12 @@ def tried(trial: Trial, folder: Path, tree: Path) -> dict[str, Any]:
     python = f"{sys.executable} -m segcertify"
     words = trial.words.replace("segcertify", python, 1) if trial.words.startswith("segcertify ") else None
     command = ["bash", "-c", words] if words else [sys.executable, "-c", PYTHON.format(trial.words)]
-    environment = os.environ | {"PYTHONPATH": str(tree), "COLUMNS": "4000", "HF_HUB_OFFLINE": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": str(tree),
+        "COLUMNS": "4000",
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
     before, start, used = _files(folder), time.perf_counter(), _processor()
     try:
         done = subprocess.run(
@@ -213,7 +218,8 @@ def page(results: Results, folder: Path) -> str:
         "\n".join(lines),
         [
             "Seconds are of processor time, and those that passed are in brackets: the machine has two cores, no GPU, "
-            "and was shared. They include the start of Python and the loading of torch and of the model.",
+            "and was shared; each command had one thread. They include the start of Python and the loading of torch "
+            "and of the model.",
             f"The photograph is the scene `{results['scene']}` of {results['data']}, enlarged to 12 megapixels and "
             "stored lying on its side, as phones do, with an EXIF orientation. `experiments/newcomer.py` makes all "
             "files.",

@@ -32,6 +32,7 @@ COVERED_BY = {
     "figures/attack.py": "attacks/test_comparison.py",
     "figures/cloud_page.py": "figures/test_cloud.py",
     "figures/palette.py": "figures/test_image.py",
+    "figures/page_panel.py": "figures/test_image_page.py",
     "metrics/shapenet.py": "data/sets/test_shapenet.py",
     "models/card_markdown.py": "models/test_card.py",
     "models/formats/zip_files.py": "models/formats/test_weights.py",

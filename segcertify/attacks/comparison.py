@@ -12,7 +12,7 @@ from segcertify.attacks.projected_gradient import Shifts
 from segcertify.attacks.smoothed import Recount, attack_smoothed, recount
 from segcertify.certificate import Certificate
 from segcertify.errors import InputError, ModelError, require_positive
-from segcertify.numerals import exact, radius_text, union_bound
+from segcertify.numerals import exact, percent, radius_text, union_bound
 from segcertify.progress import Advance
 from segcertify.records.settings import smoothed_steps
 from segcertify.sampling.seeds import seed_of_run
@@ -49,6 +49,16 @@ class Comparison:
         """By the model that was attacked."""
         names = "non-robust base model", "robust base model", "smoothed model"
         return dict(zip(names, (self.non_robust, self.robust, self.smoothed), strict=True))
+
+    @property
+    def overlays(self) -> dict[str, IntArray]:
+        """The labels at the attacked images, by what is said of them."""
+        said = {}
+        for name, each in self.attacks.items():
+            changed = f"{percent(each.flipped / each.clean.size)} of its labels changed"
+            kept = f"{each.smoothed.moved:,} of {each.smoothed.certified:,} certified labels moved"
+            said[f"{name.split()[0]}, attacked: {kept if each is self.smoothed else changed}"] = each.labels
+        return said
 
     @property
     def verdict(self) -> str:

@@ -58,6 +58,7 @@ def attack(
     from segcertify.attacks.losses import require_loss
     from segcertify.cli.certificates import VOTES, Claimed, stored_once
     from segcertify.cli.inputs import input_id, read
+    from segcertify.cli.pages import audit_command, page_beside
     from segcertify.figures.attack import attack_figure
     from segcertify.figures.image import save_figure
     from segcertify.models import card_of, size_note
@@ -93,6 +94,14 @@ def attack(
         figure = attack_figure(read_in.x, found, target=read_in.target, colours=table, names=names)
         save_figure(figure, out / "attacked.png")
         files.insert(0, out / "attacked.png")
+    audit = audit_command(
+        file, model, image, label=label, ignore=ignore, short_side=short_side, full_size=full_size,
+        trust_code=trust_code,
+    )  # fmt: skip
+    files[1:1] = page_beside(
+        printer, robust, read_in, certificate, out / VOTES, device=device, page=out / "attacked.html", audit=audit,
+        attacked=found.overlays, colours=colours,
+    )  # fmt: skip
     printer.table(_table(found))
     printer.say(found.verdict)
     printer.files(files)

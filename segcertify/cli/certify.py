@@ -26,9 +26,8 @@ def certify(
         typer.Argument(
             help="An image (becomes RGB in [0, 1]). A cloud of points (is centred and scaled to radius 1) in a .txt, "
             ".xyz, .csv, .ply or .pcd file, or in a .npy file if the model is for shapes' parts: columns "
-            "x y z, then nx ny nz and label "
-            "where known. A volume in a .nii or .nii.gz file (needs segcertify[nifti]). Any other .npy file of floats "
-            "stays as it is: (channels, depth, height, width) is a volume."
+            "x y z, then nx ny nz and label where known. A volume in a .nii or .nii.gz file (needs nibabel). Any other "
+            ".npy file of floats stays as it is: (channels, depth, height, width) is a volume."
         ),
     ],
     model: opt.Model[str],
@@ -130,8 +129,8 @@ def certify(
             printer, segmenter, found, certificate, votes, device=device, sets=of_sets if sets else None,
             page=Path(f"{claim.pictures(file)}.html"), colours=colours,
             audit=audit_command(
-                file, model, input, label=label, short_side=short_side, full_size=full_size, precision=precision,
-                trust_code=trust_code,
+                file, model, input, label=label, ignore=ignore, short_side=short_side, full_size=full_size,
+                precision=precision, trust_code=trust_code,
             ),
         )  # fmt: skip
         radii = mapped_beside(printer, segmenter, found, out, cap=cap, alpha=alpha, norm=norm, colours=colours)

@@ -1,7 +1,7 @@
 """Domain: what an input is (an image, a point cloud, a volume, any other array), and all that follows from it."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -71,18 +71,23 @@ class Domain:
         self, path: str | os.PathLike[str], x: Array, certificate: Certificate, *, votes: Votes,
         prediction: IntArray | None = None, target: IntArray | None = None, colours: Colours | None = None,
         names: Sequence[str] = (), sets: SetCertificate | None = None, audit: str = "",
+        attacked: Mapping[str, IntArray] | None = None,
     ) -> list[Path]:  # fmt: skip
         """Save the interactive page of a certified input x and the votes it is of; returns its path.
 
-        Arguments as for `save_figures`; also the certificate of ``sets``, which the page of an image shows, and the
-        command of an ``audit``. Arrays, volumes, and images without colours, have no page.
+        Arguments as for `save_figures`; also what the page of an image shows, the certificate of ``sets`` and the
+        labels of ``attacked`` images; and the command of an ``audit``. Arrays, volumes, and images without colours,
+        have no page.
         """
         if self.page is None or certificate.labels.shape != self.components(x.shape):
             return []
         if self is IMAGE and x.shape[0] not in (1, 3):
             return []
-        shown = {"prediction": prediction, "target": target, "colours": colours, "names": names, "audit": audit}
-        self.page(path, x, certificate, votes, **shown, **({"sets": sets} if self is IMAGE else {}))
+        shown: dict[str, Any] = {
+            "prediction": prediction, "target": target, "colours": colours, "names": names, "audit": audit,
+        }  # fmt: skip
+        shown |= {"sets": sets, "attacked": attacked} if self is IMAGE else {}
+        self.page(path, x, certificate, votes, **shown)
         return [Path(path)]
 
     def thumbnail(
@@ -138,7 +143,7 @@ def _image_page(path: Path, x: Array, certificate: Certificate, votes: Votes, **
 def _cloud_page(path: Path, x: Array, certificate: Certificate, votes: Votes, **shown: Any) -> None:
     from segcertify.figures.cloud_page import save_view
 
-    save_view(path, x, certificate, votes=votes, **shown)
+    save_view(path, x, certificate, votes, **shown)
 
 
 def _image_sketch(x: Array, labels: IntArray, colours: Colours, **shown: Any) -> bytes:

@@ -7,6 +7,7 @@ import numpy as np
 
 from segcertify.arrays import BoolArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
+from segcertify.certification import certify_votes
 from segcertify.demo.subjects import Cat, Shape, photograph
 from segcertify.noise import Gaussian
 from segcertify.numerals import NOTHING, percent
@@ -65,14 +66,15 @@ def run(
     model, x = subject.model, subject.x
     noise = subject.domain.noise(Gaussian(sigma), x.shape)
     smooth = Smooth(model, noise, seed=seed)
-    certificate = smooth.certify(
-        x, tau=0.75, n=100, n0=10, alpha=0.001, input_id=subject.id, preprocessing=subject.preprocessing,
-        progress=progress,
+    votes = smooth.votes(
+        x, n=100, n0=10, input_id=subject.id, preprocessing=subject.preprocessing, progress=progress
     )  # fmt: skip
-    certificate = replace(certificate, command=command)
+    certificate = replace(certify_votes(votes, tau=0.75, alpha=0.001), command=command)
     certificate.save(file := out / "certificate.safetensors")
     prediction = base_labels(model, x)
-    return Demo(subject, certificate, prediction, (*subject.draw(out / "certified", certificate, prediction), file))
+    return Demo(
+        subject, certificate, prediction, (*subject.draw(out / "certified", certificate, votes, prediction), file)
+    )
 
 
 def _count(where: BoolArray) -> str:

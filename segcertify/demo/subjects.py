@@ -12,12 +12,12 @@ from segcertify.certificate import Certificate
 from segcertify.data import Input, read_input
 from segcertify.data.domain import IMAGE
 from segcertify.data.sets import shapes
-from segcertify.figures.cloud_page import save_view
 from segcertify.figures.image import save_figure, steps_figure
 from segcertify.models import card_of, load
 from segcertify.numerals import exact
 from segcertify.sampling.segmenter import predict
 from segcertify.sampling.streams import DrawStream
+from segcertify.votes import Votes
 
 
 def photograph() -> torch.Tensor:
@@ -46,13 +46,14 @@ class Cat:
         """Nothing more is said."""
         return ()
 
-    def draw(self, stem: Path, proved: Certificate, prediction: IntArray) -> list[Path]:
-        """From the photograph over the first of the n noisy copies to the certified labels."""
+    def draw(self, stem: Path, proved: Certificate, votes: Votes, prediction: IntArray) -> list[Path]:
+        """From the photograph over the first of the n noisy copies to the certified labels; and the page."""
         noisy = proved.noise.draw(self.x, [DrawStream(proved.seed or 0, self.id, "agree", 0)])
         labels = predict(self.model, noisy)[0].numpy()
         figure = steps_figure(self.x.numpy(), noisy[0].numpy(), labels, proved, names=self.classes)
         save_figure(figure, picture := Path(f"{stem}.png"))
-        return [picture]
+        shown: dict[str, Any] = {"prediction": prediction, "names": self.classes}
+        return [picture, *self.domain.save_page(f"{stem}.html", self.x.numpy(), proved, votes=votes, **shown)]
 
 
 class Shape:
@@ -78,12 +79,11 @@ class Shape:
             "slower model.",
         )
 
-    def draw(self, stem: Path, proved: Certificate, prediction: IntArray) -> list[Path]:
+    def draw(self, stem: Path, proved: Certificate, votes: Votes, prediction: IntArray) -> list[Path]:
         """The pictures of every certified cloud, and the page on which it turns."""
-        x, page = self.x.numpy(), Path(f"{stem}.html")
         shown: dict[str, Any] = {
             "prediction": prediction, "target": self.target, "names": self.classes, "colours": self.data.colours / 255,
         }  # fmt: skip
+        x = self.x.numpy()
         pictures = self.domain.save_figures(stem, x, proved, **shown)
-        save_view(page, x, proved, **shown)
-        return [*pictures, page]
+        return [*pictures, *self.domain.save_page(f"{stem}.html", x, proved, votes=votes, **shown)]

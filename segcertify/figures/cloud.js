@@ -2,29 +2,17 @@
 // --- The cloud.
 
 const points = decode(data.points, Float32Array);  // x, y (up), z of each point, in the unit ball
-const N = points.length / 3;
-const NONE = -1;
-const KINDS = {
-  certified: {
-    title: data.word, none: "abstained", caption: `${data.caption} Grey points abstain: nothing is claimed about them.`,
-  },
-  prediction: { title: "base model", none: "no label", caption: "The base model's labels: no guarantee." },
-  target: { title: "ground truth", none: "ignored", caption: "The ground truth." },
-};
-const labels = {};  // per kind each point's place in data.parts, or NONE
-for (const kind in KINDS) if (data.labels[kind]) labels[kind] = decode(data.labels[kind], Int32Array);
+const placeOf = (i) => `point ${format(i)}`;
 
 // --- The state, and what follows from it.
 
 const START = { azimuth: 0.9, elevation: 0.35, zoom: 1, x: 0, y: 0 };  // ShapeNet's objects face x
 const EYE = 3.5;  // the eye's distance from the middle
 let view = { ...START };
-let kind = "certified";
 let sizing = 1;
 const hidden = new Set();
-const colours = new Uint8Array(4 * N);  // red, green, blue of each point; the fourth is 0 where it is hidden
-const stage = document.getElementById("stage");
-const canvas = stage.querySelector("canvas");
+const PLAIN = 255, WRONG = 128;  // the fourth number of a point's colour; 0 where it is hidden
+const colours = new Uint8Array(4 * points.length / 3);  // red, green, blue and this of each point
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const theme = (name) => rgb(getComputedStyle(document.documentElement).getPropertyValue(name).trim());
 
@@ -39,10 +27,24 @@ function partColour(part) {
   return rgb(data.parts[part].colour).map((c) => dark.matches ? Math.round(c + 0.25 * (255 - c)) : c);
 }
 
+/** The part that each point is shown with, NONE where nothing is said of it. */
+function shown() {
+  if (PLAIN_LABELS.includes(state.left)) return labels[state.left];
+  const has = kept(state.left);
+  return labels.candidate.map((part, i) => has[i] ? part : NONE);
+}
+
 function paint() {
-  const look = (part) => [...partColour(part), hidden.has(part) ? 0 : 255];
-  const table = new Map([NONE, ...data.parts.keys()].map((part) => [part, look(part)]));
-  labels[kind].forEach((part, i) => colours.set(table.get(part), 4 * i));
+  const look = (part) => [...partColour(part), hidden.has(part) ? 0 : PLAIN];
+  const table = [...data.parts.keys(), NONE].map(look), heat = state.left === "heat";
+  const radii = heat && new Map(data.levels.map((level) => [level.count, rgb(level.colour)]));
+  const { candidate, target } = labels, marked = marksWrong(state.left), parts = shown();
+  parts.forEach((part, i) => {
+    const colour = heat && (!tested || tested[i]) && radii.get(agree[i]);
+    colours.set(heat ? [...(colour || theme("--none")), table[colour ? candidate[i] : NONE][3]] : table[part], 4 * i);
+    const wrong = marked && part !== NONE && target[i] !== NONE && target[i] !== part;
+    if (wrong && colours[4 * i + 3]) colours[4 * i + 3] = WRONG;
+  });
   renderer.upload();
   redraw();
 }
@@ -56,13 +58,13 @@ function turn() {
 
 /** Pixels (of the page) per unit, and the radius of a point in units. */
 const scale = () => 0.42 * Math.min(canvas.clientWidth, canvas.clientHeight) * view.zoom;
-const radius = () => sizing * Math.min(0.3 * N ** -0.36, 0.06);
+const radius = () => sizing * Math.min(0.3 * (points.length / 3) ** -0.36, 0.06);
 
 /** Calls visit(i, x, y, depth, r) for every point that is not hidden, in pixels of the page from the top left. */
 function project(visit) {
   const m = turn(), s = scale(), r = radius();
   const x0 = canvas.clientWidth / 2 + view.x, y0 = canvas.clientHeight / 2 + view.y;
-  for (let i = 0; i < N; i++) {
+  for (let i = 0; i < points.length / 3; i++) {
     if (!colours[4 * i + 3]) continue;
     const a = points[3 * i], b = points[3 * i + 1], c = points[3 * i + 2];
     const depth = m[6] * a + m[7] * b + m[8] * c;
@@ -74,26 +76,28 @@ function project(visit) {
 
 // --- Two renderers that draw the same: little balls, paler with distance.
 
+const RIM = 0.35, OUTLINE = rgb("#ff00c8");  // of points that are certified and wrong
 const VERTEX = `
 attribute vec3 position; attribute vec4 colour;
 uniform mat3 turn; uniform vec2 scale, shift; uniform float size;
-varying vec3 tint; varying float far, pixels;
+varying vec3 tint; varying float far, pixels, wrong;
 void main() {
   vec3 p = position * turn;
   float w = (${EYE.toFixed(1)} - p.z) / ${EYE.toFixed(1)};
   gl_Position = colour.a > 0.0 ? vec4(p.xy * scale + shift * w, -0.9 * p.z * w, w) : vec4(2.0, 2.0, 2.0, 1.0);
   gl_PointSize = pixels = max(size / w, 1.5);
-  tint = colour.rgb; far = 0.5 - 0.5 * p.z;
+  tint = colour.rgb; far = 0.5 - 0.5 * p.z; wrong = colour.a < 0.9 ? 1.0 : 0.0;
 }`;
 const FRAGMENT = `
 precision mediump float;
-uniform vec3 page; varying vec3 tint; varying float far, pixels;
+uniform vec3 page; varying vec3 tint; varying float far, pixels, wrong;
 void main() {
   vec2 c = 2.0 * gl_PointCoord - 1.0;
   float r = dot(c, c);
   if (r > 1.0) discard;
   float cover = min(1.0, (1.0 - sqrt(r)) * pixels / 2.0 + 0.4);  // smooth rims
-  gl_FragColor = vec4(mix(tint * (0.7 + 0.3 * sqrt(1.0 - r)), page, 0.3 * far), cover);
+  vec3 own = wrong > 0.5 && r > ${RIM} ? vec3(${OUTLINE.map((c) => (c / 255).toFixed(3))}) : tint;
+  gl_FragColor = vec4(mix(own * (0.7 + 0.3 * sqrt(1.0 - r)), page, 0.3 * far), cover);
 }`;
 
 function webgl() {
@@ -134,7 +138,7 @@ function webgl() {
       gl.uniform2f(uShift, view.x / w, -view.y / h);
       gl.uniform1f(uSize, 2 * scale() * radius() * canvas.width / canvas.clientWidth);
       gl.uniform3fv(uPage, page);
-      gl.drawArrays(gl.POINTS, 0, N);
+      gl.drawArrays(gl.POINTS, 0, points.length / 3);
     },
   };
 }
@@ -157,7 +161,8 @@ function software() {
             if (away > 1 || depths[at] >= depth) continue;
             depths[at] = depth;
             const light = (0.7 + 0.3 * Math.sqrt(1 - away)) * (1 - fog);
-            for (let c = 0; c < 3; c++) image.data[4 * at + c] = colours[4 * i + c] * light + page[c] * fog;
+            const rim = colours[4 * i + 3] === WRONG && away > RIM;
+            for (let c = 0; c < 3; c++) image.data[4 * at + c] = (rim ? OUTLINE[c] : colours[4 * i + c]) * light + page[c] * fog;
           }
         }
       });
@@ -201,22 +206,14 @@ function reset() {
   redraw();
 }
 
-const tip = document.getElementById("point");
 function ask(x, y) {
-  let found = NONE, nearest = -Infinity;
+  let found = -1, nearest = -Infinity;
   project((i, u, v, depth, r) => {
     if ((u - x) ** 2 + (v - y) ** 2 <= Math.max(r, 4) ** 2 && depth > nearest) [found, nearest] = [i, depth];
   });
-  tip.hidden = found === NONE;
-  if (tip.hidden) return;
-  const rows = Object.keys(labels).map((k) => `${KINDS[k].title}: ${nameOf(labels[k][found], k)}`);
-  tip.replaceChildren();
-  for (const row of [`point ${found.toLocaleString("en")}`, ...rows]) element(tip, "div", row);
-  tip.style.left = `${limit(x + 14, 0, Math.max(0, stage.clientWidth - tip.offsetWidth - 8))}px`;
-  tip.style.top = `${limit(y + 14, 0, Math.max(0, stage.clientHeight - tip.offsetHeight - 8))}px`;
+  tip.hidden = found < 0;
+  if (!tip.hidden) tell(found, x + 14, y + 14);
 }
-
-const nameOf = (part, k) => part === NONE ? KINDS[k].none : data.parts[part].name;
 
 const pressed = new Map();
 canvas.addEventListener("pointerdown", (event) => {
@@ -251,65 +248,59 @@ canvas.addEventListener("wheel", (event) => {
   const steps = event.deltaY * (event.deltaMode ? 30 : 1);
   zoomAt(event.offsetX - canvas.clientWidth / 2, event.offsetY - canvas.clientHeight / 2, Math.exp(-steps / 600));
 }, { passive: false });
-const KEYS = {
-  ArrowLeft: () => rotate(-0.1, 0), ArrowRight: () => rotate(0.1, 0),
-  ArrowUp: () => rotate(0, -0.1), ArrowDown: () => rotate(0, 0.1),
+Object.assign(KEYS, {
   "+": () => zoomAt(0, 0, 1.2), "=": () => zoomAt(0, 0, 1.2), "-": () => zoomAt(0, 0, 1 / 1.2), 0: reset,
-};
-canvas.addEventListener("keydown", (event) => {
-  if (!KEYS[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
-  event.preventDefault();
-  tip.hidden = true;
-  KEYS[event.key]();
 });
+for (const [key, right, up] of [["Left", -0.1, 0], ["Right", 0.1, 0], ["Up", 0, -0.1], ["Down", 0, 0.1]]) {
+  CANVAS_KEYS[`Arrow${key}`] = () => { tip.hidden = true; rotate(right, up); };
+}
 
 // --- The panel.
 
-const title = data.title ? `${data.heading}: ${data.title}` : data.heading;
-document.title = document.querySelector("h1").textContent = title;
-canvas.ariaLabel = `3-D view of ${N.toLocaleString("en")} points. Arrow keys turn it, plus and minus zoom, 0 resets.`;
-document.getElementById("claim").textContent = data.claim;
-describe(document.querySelector("dl"), data.facts);
+let rows;
 
-const choices = {};
-const fieldset = document.querySelector("fieldset");
-for (const k in labels) {
-  const label = element(fieldset, "label"), onchange = () => { location.hash = k; };
-  choices[k] = element(label, "input", "", { type: "radio", name: "kind", value: k, onchange });
-  element(label, "span", KINDS[k].title);
+function setUpParts() {
+  rows = [...data.parts.keys(), NONE].map((part) => {
+    const row = element(document.querySelector("#parts ul"), "li"), label = element(row, "label");
+    const box = element(label, "input", "", { type: "checkbox", checked: true });
+    box.onchange = () => {
+      hidden[box.checked ? "delete" : "add"](part);
+      paint();
+    };
+    const swatch = element(label, "span", "", { className: "swatch" }), name = element(label, "span");
+    return { part, row, swatch, name, count: element(label, "span", "", { className: "count" }) };
+  });
 }
 
-const rows = [...data.parts.keys(), NONE].map((part) => {
-  const row = element(document.querySelector("ul"), "li"), label = element(row, "label");
-  const box = element(label, "input", "", { type: "checkbox", checked: true });
-  box.onchange = () => {
-    hidden[box.checked ? "delete" : "add"](part);
-    paint();
-  };
-  const swatch = element(label, "span", "", { className: "swatch" }), name = element(label, "span");
-  return { part, row, swatch, name, count: element(label, "span", "", { className: "count" }) };
-});
-
-/** Shows the labels that the address asks for: #certified, #prediction or #target. */
-function show() {
-  const asked = location.hash.slice(1);
-  kind = Object.hasOwn(labels, asked) ? asked : "certified";
-  choices[kind].checked = true;
+function showPicture() {
   tip.hidden = true;
-  document.getElementById("caption").textContent = KINDS[kind].caption;
   const counts = new Map();
-  labels[kind].forEach((part) => counts.set(part, (counts.get(part) || 0) + 1));
+  for (const part of shown()) counts.set(part, (counts.get(part) || 0) + 1);
+  const none = { prediction: "no label", target: "ignored", ...UNSAID }[state.left];
   for (const { part, row, swatch, name, count } of rows) {
-    row.hidden = part === NONE && !counts.has(NONE);
+    row.hidden = !counts.has(part);
     swatch.style.background = `rgb(${partColour(part)})`;
-    name.textContent = nameOf(part, kind);
-    count.textContent = (counts.get(part) || 0).toLocaleString("en");
+    swatch.hidden = state.left === "heat" && part !== NONE;
+    name.textContent = nameOf(part, none);
+    count.textContent = format(counts.get(part) || 0);
   }
   paint();
 }
 
-document.querySelector("[type=range]").oninput = (event) => { sizing = 2 ** event.target.value; redraw(); };
-document.querySelector("button").onclick = reset;
-addEventListener("hashchange", show);
-dark.addEventListener("change", show);
-show();
+/** Shows the labels that the address asks for: #certified, #prediction or #target. */
+function showAsked() {
+  const asked = location.hash.slice(1);
+  overlayTo(kinds.includes(asked) ? asked : "certified");
+}
+
+byId("size").oninput = (event) => { sizing = 2 ** event.target.value; redraw(); };
+byId("reset").onclick = reset;
+
+const ready = loadLabels().then(() => {
+  setUpPanel();
+  setUpParts();
+  canvas.ariaLabel = `3-D view of ${format(points.length / 3)} points. Arrow keys turn it, plus and minus zoom, 0 resets.`;
+  addEventListener("hashchange", showAsked);
+  dark.addEventListener("change", update);
+  showAsked();
+});

@@ -86,7 +86,7 @@ def cloud_of(
     parts = parts[parts >= 0]
     indices = {key: np.where(a < 0, ABSTAIN, np.searchsorted(parts, a)) for key, a in labels.items()}
     part_names = [names[part] if part < len(names) else f"class {part}" for part in parts]
-    return Cloud(xyz, indices, part_names, [to_hex(row) for row in _colours(parts, colours)])
+    return Cloud(xyz, indices, part_names, [to_hex(row) for row in part_colours(parts, colours)])
 
 
 def _coordinates(points: Array) -> FloatArray:
@@ -116,7 +116,7 @@ def _labels(key: str, labels: IntArray, N: int) -> IntArray:
     return labels
 
 
-def _colours(parts: IntArray, colours: Colours | None) -> Colours:
+def part_colours(parts: IntArray, colours: Colours | None) -> Colours:
     """A colour for each of the parts (their numbers); by default the same in every cloud of a category."""
     top = int(parts.max(initial=0))
     if colours is None:

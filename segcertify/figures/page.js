@@ -30,6 +30,13 @@ function share(part, whole) {
   return tenths ? `${(tenths / 10).toFixed(1)}%` : "below 0.1%";
 }
 
+/** A share in percent, to the nearest tenth; 0 and 100 stand for nothing else. */
+function nearest(part, whole) {
+  if (!whole) return "-";
+  const tenths = limit(Math.round(1000 * part / whole), part ? 1 : 0, part < whole ? 999 : 1000);
+  return `${(tenths / 10).toFixed(1)}%`;
+}
+
 /** Terms and texts at the end of a list of them. */
 function describe(list, facts) {
   for (const [term, text] of Object.entries(facts)) {

@@ -38,13 +38,6 @@ function countsOf(scene, part = -1, claim = state.claim) {
 
 const iouText = (iou) => iou === null ? "-" : iou.toFixed(4);
 
-/** A share in percent, to the nearest tenth; 0 and 100 stand for nothing else. */
-function nearest(part, whole) {
-  if (!whole) return "-";
-  const tenths = limit(Math.round(1000 * part / whole), part ? 1 : 0, part < whole ? 999 : 1000);
-  return `${(tenths / 10).toFixed(1)}%`;
-}
-
 // --- Which scenes, in which order.
 
 function valueOf(scene) {
@@ -141,15 +134,16 @@ function openAt(place) {
     element(byId("links"), "span", " ");
   }
   byId("place").textContent = `${format(open + 1)} of ${format(order.length)}`;
-  rows(byId("settings"), ["setting", ...HEADS], data.claims.map((each, i) => [each.label, ...numbers(countsOf(scene, -1, i))]), state.claim);
+  rows(byId("settings"), ["setting", ...HEADS], data.claims.map((each, i) => [each.label, ...numbers(countsOf(scene, -1, i), each.base)]), state.claim);
   const parts = [...data.classes.keys()].filter((part) => placesOf[part].has(scene));
-  rows(byId("parts"), ["class", ...HEADS], parts.map((part) => [data.classes[part], ...numbers(countsOf(scene, part))]), parts.indexOf(state.part));
+  rows(byId("parts"), ["class", ...HEADS], parts.map((part) => [data.classes[part], ...numbers(countsOf(scene, part), claim.base)]), parts.indexOf(state.part));
   if (!dialog.open) dialog.showModal();
 }
 
 const HEADS = ["with truth", "right", "wrong", "abstained", "worst IoU"];
-const numbers = ({ all, right, wrong, abstained, iou }) => [
-  format(all), share(right, all), nearest(wrong, all), nearest(abstained, all), iouText(iou),
+const numbers = ({ all, right, wrong, abstained, iou }, base) => [
+  format(all), share(right, all), nearest(wrong, all), nearest(abstained, all),
+  base ? `${iouText(iou)} without attack` : iouText(iou),  // of the base model nothing is known under attack
 ];
 
 function rows(table, heads, lines, own) {
@@ -308,9 +302,11 @@ function showKey() {
 function claimTo(claim) {
   state.claim = limit(claim, 0, data.claims.length - 1);
   byId("claim").value = state.claim;
-  const { sentence, claim: words } = data.claims[state.claim];
+  const { sentence, proved, claim: words } = data.claims[state.claim];
   byId("sentence").textContent = sentence;
-  byId("claimed").textContent = words;
+  byId("proved").textContent = proved;
+  byId("proved").hidden = !proved;
+  byId("claimed").textContent = proved ? `Exactly: ${words}` : words;
   fill();
 }
 

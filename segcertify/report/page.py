@@ -17,6 +17,7 @@ from segcertify.claims import not_promised
 from segcertify.figures.page import built, packed
 from segcertify.names import visible
 from segcertify.numerals import counted, exact, lower_percent, percent, radius_text
+from segcertify.plain_words import over
 from segcertify.preprocessing import in_words
 from segcertify.records import Record, Setting
 from segcertify.report.charts import charts
@@ -158,6 +159,9 @@ def _claim(run: Run, row: Row, scores: _Scores, shown: Shown) -> dict[str, Any]:
         "word": "certified" if certifies else "labelled",
         "base": row.claim is None,
         "sentence": _sentence(row),
+        "proved": ""
+        if row.claim is None
+        else over(row.claim, row.scenes, preprocessing=run.configuration["preprocessing"], radii=[row.radius]),
         "claim": "" if row.claim is None else row.claim.over(row.scenes),
         "scenes": {name: _packed(values) for name, values in scores.counts().items()},
         "worst": packed(_ten_thousandths(scores.worst), UNKNOWN),

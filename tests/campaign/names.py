@@ -253,15 +253,19 @@ def in_progress(name: str) -> str | None:
     return acts_on_a_terminal(shown.getvalue())
 
 
+def _votes(shape: tuple[int, ...], name: str):
+    import segcertify as sc
+
+    candidate = np.arange(np.prod(shape)).reshape(shape) % 2
+    return sc.Votes(
+        candidate, np.full(shape, 100), n0=10, n=100, noise=sc.Gaussian(0.25), seed=0, input_id=name,
+    )  # fmt: skip
+
+
 def _certificate(shape: tuple[int, ...], name: str):
     import segcertify as sc
 
-    votes = sc.Votes(
-        candidate=np.arange(np.prod(shape)).reshape(shape) % 2, agree=np.full(shape, 100), n0=10, n=100,
-        noise=sc.Gaussian(0.25),
-        seed=0, input_id=name,
-    )  # fmt: skip
-    return sc.certify_votes(votes, tau=0.75, alpha=0.1)
+    return sc.certify_votes(_votes(shape, name), tau=0.75, alpha=0.1)
 
 
 def in_figures(name: str) -> str | None:
@@ -286,13 +290,8 @@ def in_pages(name: str) -> str | None:
 
     def tags(text: str) -> set[str]:
         with tempfile.TemporaryDirectory() as folder:
-            certificate = _certificate((5,), text)
-            save_view(
-                Path(folder) / "a.html",
-                np.random.default_rng(0).normal(size=(5, 3)),
-                certificate,
-                names=(text, "other"),
-            )
+            points, votes = np.random.default_rng(0).normal(size=(5, 3)), _votes((5,), text)
+            save_view(Path(folder) / "a.html", points, _certificate((5,), text), votes, names=(text, "other"))
             read = Cells()
             read.feed((Path(folder) / "a.html").read_text("utf-8"))
             return read.tags

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.text import Text
 
 import segcertify as sc
 from segcertify import cli
@@ -59,6 +60,14 @@ def test_each_command_has_its_file():
 
 def test_help_loads_nothing_heavy():
     assert "LOADED []" in fresh("--help")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_every_word_of_itself(name):
+    """What looks like rich's markup, as [nifti] does, would be left out."""
+    command = COMMANDS[name]
+    for text in (command.help, *(getattr(each, "help", None) or "" for each in command.params)):
+        assert Text.from_markup(text).plain == text
 
 
 @pytest.mark.parametrize("name", COMMANDS)

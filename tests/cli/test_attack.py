@@ -1,7 +1,10 @@
 """`segcertify attack`."""
 
+import re
+
 import numpy as np
 import pytest
+from browser import data_of, unpacked
 from PIL import Image
 
 import segcertify as sc
@@ -73,7 +76,18 @@ def test_the_command(files, segcertify, attack):
     assert "Attacks within l2 norm 0.1686" in shown
     assert "No certified pixel of the smoothed model moved, under any of the three attacks." in shown
     out = files / "attacked" / "photo"
-    assert {file.name for file in out.iterdir()} == {"attacked.png", "certificate.safetensors", "votes.safetensors"}
+    assert {file.name for file in out.iterdir()} == {
+        "attacked.png", "attacked.html", "certificate.safetensors", "votes.safetensors",
+    }  # fmt: skip
+    data = data_of(out / "attacked.html")
+    said = [*data["attacked"].values()]
+    assert [each.partition(":")[0] for each in said] == [
+        "non-robust, attacked", "robust, attacked", "smoothed, attacked",
+    ]  # fmt: skip
+    assert re.fullmatch(r".*: [1-9][0-9.]*% of its labels changed", said[0])
+    assert said[2].endswith(f": 0 of {data['sentence'].split(' of 384 pixels')[0].split()[-1]} certified labels moved")
+    clean, attacked = (unpacked(data["labels"][key]) for key in ("prediction", "attacked-0"))
+    assert (clean != attacked).any()
     assert sc.Certificate.load(out / "certificate.safetensors").labels.shape == (16, 24)
     arguments = ["audit", out / "certificate.safetensors", "--model", "python:models:steep", "--input", "photo.png"]
     assert "No violation" in segcertify(*arguments, "--short-side", "16", "--n", "100", "--steps", "2").out

@@ -1,13 +1,12 @@
 """`segcertify certify`: images, clouds and arrays."""
 
-import base64
 import json
 import re
 import sys
 
 import numpy as np
 import pytest
-from browser import Elements
+from browser import Elements, unpacked
 from holder import holder
 from PIL import Image
 from single_clouds import BACK, HEIGHTS, LEG, MODELS, NAMES, SHAPES, changed, write
@@ -66,9 +65,9 @@ def test_certify_an_image(files, segcertify):
 
 def test_an_image_has_a_page(files, segcertify):
     """It is of the certificate beside it, knows the ground truth, and names the audit of that certificate."""
-    Image.fromarray(np.zeros((24, 32), np.uint8)).save(files / "truth.png")
+    Image.fromarray(np.tile(np.array([0, 7], np.uint8), (24, 16))).save(files / "truth.png")
     command = ["certify", "photo.png", *BRIGHT, "--sigma", 0.1, "--seed", 3, "--trust-code", "--label", "truth.png"]
-    shown = segcertify(*command, "--sets", "--json").json
+    shown = segcertify(*command, "--ignore", 7, "--sets", "--json").json
     assert "certified/photo/certified.html" in shown["files"]
     data = json.loads(Elements((files / "certified" / "photo" / "certified.html").read_text("utf-8")).scripts[0])
     assert data["claim"] == shown["claim"]
@@ -76,7 +75,7 @@ def test_an_image_has_a_page(files, segcertify):
     assert data["of_sets"] == shown["sets"]["claim"]
     assert data["audit"] == (
         "segcertify audit certified/photo/certificate.safetensors --model python:my_model:bright --input photo.png "
-        "--label truth.png --trust-code"
+        "--label truth.png --ignore 7 --trust-code"
     )
     assert data["facts"]["command"].startswith("segcertify ")
     segcertify(*data["audit"].split()[1:], "--steps", 0, "--n", 200)
@@ -332,7 +331,8 @@ def test_a_labelled_cloud(models, chair, capsys):
     parts = {part["name"]: part["colour"] for part in data["parts"]}
     assert parts["Chair back"] == "#4477aa"
     assert list(parts) == ["Chair back", "Chair seat", "Chair leg", "Chair arm"][: len(parts)]
-    truth = np.frombuffer(base64.b64decode(data["labels"]["target"]), "<i4")
+    assert data["audit"].startswith("segcertify audit certified/seat/certificate.safetensors --model ")
+    truth = unpacked(data["labels"]["target"])
     assert (truth + BACK).tolist() == chair[:, 6].tolist()
     with Image.open(out / "certified.png") as picture:
         assert picture.size[0] == 1500
@@ -342,7 +342,8 @@ def test_a_cloud_with_sets_has_its_page(models, chair):
     certify(write(models / "a.txt", chair, NAMES), SHAPES, 0.05, n=60, n0=2, seed=0, sets=True)
     out = models / "certified" / "a"
     assert (out / "sets.safetensors").exists()
-    assert facts(out / "certified.html")["facts"]["certified"]
+    certificate = sc.Certificate.load(out / "certificate.safetensors")
+    assert facts(out / "certified.html")["sentence"] == certificate.sentence
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from browser import data_of
 from PIL import Image
 
 import segcertify as sc
@@ -87,8 +88,13 @@ def test_the_sentence_and_the_table_are_the_certificates(command, certificate, m
 
 def test_it_says_what_it_wrote_and_how_long_it_took(command):
     folder, shown = command
-    assert {file.name for file in folder.iterdir()} == {"certified.png", "certificate.safetensors"}
-    assert "wrote out/certified.png wrote out/certificate.safetensors" in shown
+    assert {file.name for file in folder.iterdir()} == {
+        "certified.png", "certified.html", "certificate.safetensors",
+    }  # fmt: skip
+    assert "wrote out/certified.png wrote out/certified.html wrote out/certificate.safetensors" in shown
+    data = data_of(folder / "certified.html")
+    assert data["sentence"] in shown
+    assert [part["name"] for part in data["parts"]] == ["background", "cat"]
     assert re.search(r"took \d+\.\d s on the CPU$", shown)
     with Image.open(folder / "certified.png") as picture:
         assert picture.size[0] == 1800

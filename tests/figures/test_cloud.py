@@ -7,16 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from browser import Elements, browse, in_browser, reached
-from matplotlib.colors import to_rgb
+from browser import Elements, browse, data_of, in_browser, reached, unpacked
+from matplotlib.colors import to_hex, to_rgb
 from PIL import Image
 
-from segcertify import ABSTAIN, Certificate, Gaussian, InputError, Votes, certify_votes
+from segcertify import ABSTAIN, AxisRotation, Certificate, Gaussian, InputError, RadiusMap, Votes, certify_votes
 from segcertify.figures.cloud import GREY, cloud_figure
 from segcertify.figures.cloud_page import save_view
 from segcertify.figures.image import save_figure
 from segcertify.figures.palette import palette
 from segcertify.names import visible
+from segcertify.noise import described
 
 N = 600
 NAMES = ("back", "seat", "leg")
@@ -36,11 +37,16 @@ def truth(points):
     return np.digitize(points[:, 1], [-0.15, 0.15])
 
 
-def certificate_of(candidate, correction="holm", **options):
-    agree = np.where(np.arange(len(candidate)) % 4 == 0, 60, 100)
+def votes_of(candidate, **options):
+    """A quarter of the points agree too rarely for the claim; some of these too rarely for any radius."""
+    every = np.arange(len(candidate))
+    agree = np.where(every % 4 == 0, np.where(every % 8 == 0, 60, 80), 100)
     noise = Gaussian(0.25, channels=(0, 1, 2), axis=1)
-    votes = Votes(candidate, agree, n=100, n0=10, noise=noise, **options)
-    return certify_votes(votes, tau=0.75, alpha=0.001, correction=correction)
+    return Votes(candidate, agree, n=100, n0=10, noise=noise, input_shape=(len(candidate), 6), **options)
+
+
+def certificate_of(candidate, correction="holm", **options):
+    return certify_votes(votes_of(candidate, **options), tau=0.75, alpha=0.001, correction=correction)
 
 
 POINTS = ball()
@@ -125,7 +131,7 @@ def test_what_cannot_be_drawn_is_said(tmp_path, change, message):
     with pytest.raises(InputError, match=message):
         cloud_figure(certificate=CERTIFICATE, **given)
     with pytest.raises(InputError, match=message):
-        save_view(tmp_path / "a.html", certificate=CERTIFICATE, **given)
+        save_view(tmp_path / "a.html", certificate=CERTIFICATE, votes=votes_of(TARGET), **given)
     assert not (tmp_path / "a.html").exists()
 
 
@@ -135,42 +141,63 @@ class Unproven(Gaussian):
 
 def saved(tmp_path, certificate=CERTIFICATE, **options):
     path = tmp_path / "deep" / "view.html"
-    given = {"prediction": PREDICTION, "target": TARGET, "names": NAMES, **options}
+    given = {"votes": votes_of(TARGET), "prediction": PREDICTION, "target": TARGET, "names": NAMES, **options}
     save_view(path, POINTS, certificate, **given)
     return path
 
 
 def test_the_page_holds_every_point_and_label(tmp_path):
-    page = Elements(saved(tmp_path, certificate_of(TARGET, input_id="chair 7")).read_text("utf-8"))
-    data = json.loads(page.scripts[0])
+    data = data_of(saved(tmp_path, certificate_of(TARGET, input_id="chair 7"), audit="segcertify audit"))
     decoded = np.frombuffer(base64.b64decode(data["points"]), "<f4").reshape(-1, 3)
     xyz = POINTS[:, :3] - (POINTS[:, :3].min(0) + POINTS[:, :3].max(0)) / 2
     np.testing.assert_allclose(decoded, xyz / np.linalg.norm(xyz, axis=1).max(), atol=1e-6)
-    for key, labels in {"certified": CERTIFICATE.labels, "prediction": PREDICTION, "target": TARGET}.items():
-        assert np.frombuffer(base64.b64decode(data["labels"][key]), "<i4").tolist() == labels.tolist()
+    maps = {"candidate": TARGET, "certified": CERTIFICATE.labels, "prediction": PREDICTION, "target": TARGET}
+    for key, labels in maps.items():
+        assert unpacked(data["labels"][key]).tolist() == np.where(labels < 0, 3, labels).tolist()
+    assert unpacked(data["agree"]).tolist() == votes_of(TARGET).agree.tolist()
     assert [part["name"] for part in data["parts"]] == list(NAMES)
-    assert data["title"] == "chair 7"
-    assert (data["heading"], data["word"], data["caption"]) == ("Certified cloud", "certified", "Certified labels.")
-    assert data["facts"]["certified"] == "450 of 600 tested points (75.0%)"
-    assert data["claim"] == CERTIFICATE.claim_about("the 450 certified points")
-    assert data["facts"]["radius"] == f"0.168622 ({CERTIFICATE.noise.threat('l2')})"
+    assert [part["colour"] for part in data["parts"]] == [to_hex(row) for row in palette(10)[:3]]
+    assert (data["title"], data["heading"], data["word"]) == ("chair 7", "Certified cloud", "certified")
+    assert (data["share"], data["audit"]) == ("450 of 600 points certified (75.0%)", "segcertify audit")
+
+
+def test_the_page_says_what_an_images_page_says(tmp_path):
+    data, found = data_of(saved(tmp_path)), RadiusMap.of(votes_of(TARGET), alpha=0.001)
+    assert data["sentence"] == CERTIFICATE.sentence
+    assert data["sentence"].startswith("Proved with probability at least 99.9% over the noise drawn: however the 600")
+    assert (data["claim"], data["map"]) == (CERTIFICATE.claim, found.claim)
+    assert [level["count"] for level in data["levels"]] == [80, 100]
+    for level in data["levels"]:
+        kept = votes_of(TARGET).agree >= level["count"]
+        assert np.array_equal(kept, found.radii >= np.float32(level["radius"]))
+    assert data["facts"]["noise"] == described(CERTIFICATE.noise)
+    assert any("turn of the whole cloud" in each for each in data["not_promised"])
+
+
+def test_a_turned_cloud_has_a_page(tmp_path):
+    votes = replace(votes_of(TARGET), noise=AxisRotation(0.25))
+    data = data_of(saved(tmp_path, certify_votes(votes, tau=0.75, alpha=0.001), votes=votes))
+    assert data["axis"] == "radians"
+    assert any("points that move by themselves" in each for each in data["not_promised"])
+    assert data["sentence"].startswith("Proved with probability at least 99.9% over the noise drawn: however the cloud")
 
 
 @pytest.mark.parametrize("of", ["bh", "by", "unproven"])
 def test_a_page_calls_nothing_certified_that_is_not(tmp_path, of):
-    """Neither false discovery rates nor a noise without a proof certify labels: the page itself has no such word."""
+    """Neither false discovery rates nor a noise without a proof certify labels."""
     certificate = certificate_of(TARGET, "holm" if of == "unproven" else of)
     if of == "unproven":
         certificate = replace(certificate, noise=Unproven(0.25, channels=(0, 1, 2), axis=1))
-    page = Elements(saved(tmp_path, certificate).read_text("utf-8"))
-    data = json.loads(page.scripts[0])
-    labels = data.pop("labels")
-    assert "certified" in labels  # the key, and the address's fragment
-    assert not re.search("certified", json.dumps(data), re.IGNORECASE)
-    assert (data["heading"], data["word"]) == ("Labelled cloud", "labelled")
-    assert data["caption"] == f"Labels by {certificate.correction}, no certificate."
-    assert data["facts"]["labelled"].startswith(f"{certificate.certified} of 600")
-    assert "Certified" not in "".join(page.scripts[1:])
+    data = data_of(saved(tmp_path, certificate))
+    assert (data["heading"], data["word"], data["sentence"]) == ("Labelled cloud", "labelled", "")
+    assert data["share"] == f"{certificate.certified} of 600 points labelled ({certificate.certified / 600:.1%})"
+    assert bool(data["levels"]) == (of != "unproven")  # the radius map is a claim of its own
+    assert data["radius"]["dot"] is None
+
+
+def test_votes_of_another_cloud_are_refused(tmp_path):
+    with pytest.raises(InputError, match="not the certificate's: their labels differ"):
+        saved(tmp_path, votes=votes_of(2 - TARGET))
 
 
 def test_the_page_needs_no_other_file(tmp_path):
@@ -235,24 +262,29 @@ def test_the_page_answers(tmp_path):
     seen = reached(
         saved(tmp_path),
         """
-        const key = (name) => canvas.dispatchEvent(new KeyboardEvent("keydown", { key: name }));
+        await ready;
+        const key = (name, on = canvas) => on.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
         const pointer = (type, x, y, more) => canvas.dispatchEvent(
             new PointerEvent(type, { clientX: x, clientY: y, pointerId: 1, pointerType: "mouse", ...more }));
-        const boxes = [...document.querySelectorAll("[type=checkbox]")];
+        const boxes = [...document.querySelectorAll("#parts [type=checkbox]")];
         const drawn = () => { let n = 0; project(() => n++); return n; };
         const counts = () => [...document.querySelectorAll(".count")].map((e) => +e.textContent);
-        seen.radios = [...document.querySelectorAll("[type=radio]")].map((e) => e.value);
+        const rims = () => colours.filter((value, i) => i % 4 === 3 && value === WRONG).length;
+        seen.kinds = kinds;
         seen.counts = counts();
         seen.all = drawn();
         boxes[3].click(); seen.withoutAbstained = drawn();
         boxes[0].click(); seen.withoutBack = drawn();
         boxes[0].click(); boxes[3].click();
+        seen.wrong = [rims(), tally("certified").wrong, byId("caption").textContent];
+        key("w"); seen.unmarked = rims(); key("w");
 
         let nearest = [0, 0, 0, -9];
         project((i, x, y, depth) => { if (depth > nearest[3]) nearest = [i, x, y, depth]; });
         pointer("pointermove", nearest[1], nearest[2]);
         seen.point = nearest[0];
         seen.tip = [...tip.children].map((e) => e.textContent);
+        seen.answers = Array.from({ length: agree.length }, (_, i) => answers(i)[2]);
         pointer("pointermove", 3, 300); seen.tipOutside = tip.hidden;
 
         const before = { ...view };
@@ -261,33 +293,81 @@ def test_the_page_answers(tmp_path):
         key("ArrowRight"); key("ArrowUp"); seen.keyed = view.azimuth - before.azimuth - seen.dragged[0];
         canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: -120, clientX: 100, clientY: 100, cancelable: true }));
         seen.zoom = view.zoom;
-        document.querySelector("button").click(); seen.reset = JSON.stringify(view) === JSON.stringify(before);
+        document.getElementById("reset").click(); seen.reset = JSON.stringify(view) === JSON.stringify(before);
 
-        document.querySelector("[value=prediction]").click();
+        key("["); key("["); seen.atSmallest = [state.left, byId("kept").textContent, counts()];
+        key("3"); seen.heat = [counts(), [...document.querySelectorAll("#key li")].map((e) => e.textContent)];
+        key("2"); key("]"); seen.atLargest = [byId("kept").textContent, counts()];
+        const tau = data.explore.taus.findIndex((each) => each.value === 0.5);
+        byId("tau").value = tau; byId("tau").dispatchEvent(new Event("input"));
+        seen.explored = [byId("badge").hidden, byId("explored").textContent, counts(), byId("caption").textContent];
+        key("Escape"); seen.back = [byId("badge").hidden, counts()];
+
+        location.hash = "#prediction";
         dispatchEvent(new HashChangeEvent("hashchange"));
-        seen.hash = location.hash;
+        seen.left = byId("left").value;
         seen.predicted = counts();
         """,
     )
     parts = [np.count_nonzero(CERTIFICATE.labels == part) for part in (0, 1, 2, ABSTAIN)]
-    assert seen["radios"] == ["certified", "prediction", "target"]
+    assert seen["kinds"] == ["certified", "radius", "heat", "prediction", "target"]
     assert seen["counts"] == parts
     assert (seen["all"], seen["withoutAbstained"], seen["withoutBack"]) == (N, N - parts[3], N - parts[3] - parts[0])
     point = seen["point"]
-    state = "abstained" if CERTIFICATE.labels[point] == ABSTAIN else NAMES[CERTIFICATE.labels[point]]
+    data, count, name = data_of(tmp_path / "deep" / "view.html"), votes_of(TARGET).agree[point], NAMES[TARGET[point]]
+    needed, levels = data["needed"], data["levels"]
+    radius = {level["count"]: f"radius {level['text']}" for level in levels}
     assert seen["tip"] == [
         f"point {point}",
-        f"certified: {state}",
-        f"base model: {NAMES[PREDICTION[point]]}",
-        f"ground truth: {NAMES[TARGET[point]]}",
+        f"{name} in {count} of 100 noisy copies",
+        f"certified: {name}" if count >= needed else f"abstained: needs at least {needed} of 100, has {count}",
+        radius.get(count, f"no radius: needs at least {data['least']} of 100, has {count}"),
+        f"without noise: {NAMES[PREDICTION[point]]}",
+        f"ground truth: {name}",
     ]
+    certified = [answer.startswith("certified: ") for answer in seen["answers"]]
+    assert certified == (CERTIFICATE.labels != ABSTAIN).tolist()
+    assert seen["wrong"] == [0, 0, "450 of 600 points certified (75.0%)"]
+    assert seen["unmarked"] == 0
     assert seen["tipOutside"]
     assert seen["dragged"] == pytest.approx([-0.4, 0.2])
     assert seen["keyed"] == pytest.approx(-0.1)
     assert seen["zoom"] == pytest.approx(np.exp(0.2))
     assert seen["reset"]
-    assert seen["hash"] == "#prediction"
+    found = RadiusMap.of(votes_of(TARGET), alpha=0.001).radii
+    for (words, shown), level in zip((seen["atSmallest"][1:], seen["atLargest"]), levels, strict=True):
+        kept = found >= np.float32(level["radius"])
+        assert words.startswith(f"R = {level['text']}: {kept.sum()} of 600 points")
+        assert shown == [*np.bincount(TARGET[kept], minlength=3), (~kept).sum()]
+    none = np.count_nonzero(found == 0)
+    assert seen["heat"] == [
+        [*np.bincount(TARGET[found > 0]), none], [f"R from 0 to {levels[-1]['text']}", "no radius"]
+    ]  # fmt: skip
+    explored = certify_votes(votes_of(TARGET), tau=0.5, alpha=0.001)
+    assert seen["atSmallest"][0] == "radius"
+    assert not seen["explored"][0]
+    assert f"R would be 0, for {explored.certified} of 600 points" in seen["explored"][1]
+    assert seen["explored"][2][3] == N - explored.certified > 0
+    assert "certified" not in seen["explored"][3]
+    assert seen["back"] == [True, parts]
+    assert seen["left"] == "prediction"
     assert seen["predicted"] == [*np.bincount(PREDICTION), 0]
+
+
+@in_browser
+@pytest.mark.parametrize("options", [[], ["--disable-3d-apis"]], ids=["webgl", "software"])
+def test_certified_points_that_are_wrong_have_a_rim(tmp_path, options):
+    """Of its colour nothing else is: magenta."""
+    assert not magenta(screenshot(saved(tmp_path), *options)).any()
+    wrong = saved(tmp_path, target=(TARGET + 1) % 3)
+    assert magenta(screenshot(wrong, *options)).mean() > 0.01
+    seen = reached(wrong, "await ready; seen.caption = byId('caption').textContent;", *options)
+    assert seen["caption"] == "450 of 600 points certified (75.0%), 450 of them wrong (outlined)"
+
+
+def magenta(image):
+    red, green, blue = np.moveaxis(image, 2, 0)
+    return (red > 150) & (blue > 120) & (green < 60)
 
 
 @in_browser
@@ -300,7 +380,7 @@ def test_names_stay_text_in_the_browser(tmp_path):
         seen.images = document.images.length;
         seen.title = document.title;
         seen.heading = document.querySelector("h1").textContent;
-        seen.names = [...document.querySelectorAll(".swatch + span")].map((e) => e.textContent);
+        seen.names = [...document.querySelectorAll("#parts .swatch + span")].map((e) => e.textContent);
         """,
     )
     assert seen["images"] == 0
@@ -310,5 +390,7 @@ def test_names_stay_text_in_the_browser(tmp_path):
 
 def test_the_certificate_may_come_from_a_file(tmp_path):
     CERTIFICATE.save(tmp_path / "a.safetensors")
-    save_view(tmp_path / "a.html", POINTS, Certificate.load(tmp_path / "a.safetensors"))
-    assert list(json.loads(Elements((tmp_path / "a.html").read_text("utf-8")).scripts[0])["labels"]) == ["certified"]
+    votes_of(TARGET).save(tmp_path / "votes.safetensors")
+    votes = Votes.load(tmp_path / "votes.safetensors")
+    save_view(tmp_path / "a.html", POINTS, Certificate.load(tmp_path / "a.safetensors"), votes)
+    assert list(data_of(tmp_path / "a.html")["labels"]) == ["candidate", "certified"]

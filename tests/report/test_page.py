@@ -122,6 +122,9 @@ def test_words_say_what_holds(run, folder, tmp_path):
         in holm["sentence"]
     )
     assert "in l2 norm" in holm["sentence"]
+    assert holm["proved"].startswith("Proved with probability at least ")
+    assert "of 255 steps in one colour of one pixel" in holm["proved"]
+    assert "R = 0.0674 is, for example, 17" in holm["proved"]
     assert holm["word"] == claims["sigma=0.1, n=60, tau=0.75, k-fwer"]["word"] == "certified"
     bh = claims["sigma=0.1, n=60, tau=0.75, bh"]
     assert bh["word"] == "labelled"
@@ -139,6 +142,7 @@ def test_only_family_wise_rows_say_that_labels_stay(run, folder, tmp_path):
             correction == "k-fwer"
         )
         assert ("No single label is sure to stay" in each["sentence"]) == (correction == "bh")
+        assert bool(each["proved"]) == (correction == "holm")
     assert data["not_promised"][:2] == [
         "That a label is right.", "That any single label of bh, k-fwer stays: see the exact claim.",
     ]  # fmt: skip
@@ -328,6 +332,8 @@ def test_scenes_open_by_mouse_and_by_keys(run, folder, tmp_path):
     assert [row[0] for row in seen["settings"]] == [row.label for row in run.rows]
     matrix = metrics.from_plain(next(r.confusion for r in run.records if r.id == "b" and r.kind == "base"))
     assert seen["settings"][0][1] == str(matrix.sum())
+    assert seen["settings"][0][-1].endswith(" without attack")
+    assert not any("without attack" in cell for row in seen["settings"][1:] for cell in row)
     assert seen["own"] == "sigma=0.1, n=60, tau=0.75, holm"
     assert [name for name, _ in seen["links"]] == ["Open its page", "Open its picture"]
     assert seen["links"][0][1].endswith("certified/b-sigma0.1-n60-tau0.75-holm.html")
