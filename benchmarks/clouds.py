@@ -302,7 +302,7 @@ def before_and_now(before: Path, arguments: list[str], rounds: int) -> dict[str,
         for name, folder in (("before", before), ("now", Path(__file__).parents[1])):
             environment = {**os.environ, "PYTHONPATH": str(folder.resolve())}
             command = [sys.executable, __file__, "--alone", *arguments]
-            printed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+            printed = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
             found[name].append(json.loads(printed))
             print(name, printed.strip(), flush=True)
     least = {name: {key: min(each[key] for each in times) for key in times[0]} for name, times in found.items()}

@@ -178,7 +178,8 @@ def times(names: list[str], **how: Any) -> dict[str, Any]:
 def in_child(version: Path, *arguments: str) -> dict[str, Any]:
     """A process of a version: its seconds, also the processor's, its peak of memory, and whether it did not fail."""
     began, environment = time.perf_counter(), {**os.environ, "PYTHONPATH": str(version.resolve())}
-    child = os.posix_spawn(sys.executable, [sys.executable, *arguments], environment)
+    command = [sys.executable, "-P", *arguments]  # or Python would take the package in the working folder
+    child = os.posix_spawn(sys.executable, command, environment)
     _, status, usage = os.wait4(child, 0)
     return {
         "seconds": time.perf_counter() - began, "processor_seconds": usage.ru_utime + usage.ru_stime,

@@ -61,7 +61,7 @@ def elsewhere(folder: Path, *arguments: str) -> dict[str, Any]:
     """`speed` in a process that runs another checkout."""
     environment = {**os.environ, "PYTHONPATH": str(folder.resolve())}
     command = [sys.executable, str(Path(__file__).resolve()), *arguments, "--alone"]
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 

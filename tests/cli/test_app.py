@@ -55,6 +55,7 @@ def test_each_command_has_its_file():
         "set_certificates",
         "several",
         "timing",
+        "waiting",
     } == {name.split()[0] for name in COMMANDS}
 
 
