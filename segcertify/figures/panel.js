@@ -4,6 +4,7 @@
 const n = data.n, N = data.N, UNIT = data.unit;
 const NONE = data.parts.length;  // the place of labels that are none: abstained, or ignored
 const LAST = data.levels.length - 1;
+document.body.inert = true;  // until the labels are there
 const labels = {};
 let agree, tested, setIndex, setCertified;
 async function loadLabels() {
@@ -337,7 +338,7 @@ const KEYS = {
 kinds.forEach((kind, i) => { KEYS[i + 1] = () => overlayTo(kind); });
 const CANVAS_KEYS = {};  // on the picture alone
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.("select")) return;
+  if (document.body.inert || event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.("select")) return;
   const act = (event.target === canvas && CANVAS_KEYS[event.key]) || KEYS[event.key];
   if (!act) return;
   event.preventDefault();
@@ -373,6 +374,7 @@ function setUpPanel() {
     drawCurve();
   }
   if (claim) setUpExploration();
+  document.body.inert = false;
 }
 
 function setUpExploration() {

@@ -1,6 +1,7 @@
 """The page of a certified image: its data, its words, and in a browser its sliders, keys and answers."""
 
 import base64
+import hashlib
 import io
 import json
 import re
@@ -208,6 +209,21 @@ def sets_of(classes=30):
     return sc.SetCertificate(
         inside, CERTIFICATE.labels, **made, n=100, n0=10, noise=Gaussian(0.25), N=H * W, classes=classes
     )
+
+
+@in_browser
+def test_nothing_answers_before_the_labels_are_there(tmp_path):
+    """Keys and controls would fail: the console stays empty, and the page is as it opens."""
+    early = """for (const name of ["c", "]", "1", "+"]) dispatchEvent(new KeyboardEvent("keydown", { key: name }));"""
+    page = saved(tmp_path)
+    text = page.read_text("utf-8")
+    seen = reached(page, SLIDE + "seen.state = [state.left, view.zoom, comparing(), document.body.inert];")
+    assert seen["state"] == ["certified", 1, False, False]
+    digest = base64.b64encode(hashlib.sha256(early.encode()).digest()).decode()
+    text = text.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
+    page.write_text(text.replace("</body>", f"<script>{early}</script></body>"), "utf-8")
+    again = reached(page, SLIDE + "seen.state = [state.left, view.zoom, comparing(), document.body.inert];")
+    assert again == seen
 
 
 @in_browser
