@@ -31,7 +31,6 @@ COVERED_BY = {
     "evaluation/pictures.py": "evaluation/test_run.py",
     "figures/attack.py": "attacks/test_comparison.py",
     "figures/cloud_page.py": "figures/test_cloud.py",
-    "figures/palette.py": "figures/test_image.py",
     "figures/page_panel.py": "figures/test_image_page.py",
     "metrics/shapenet.py": "data/sets/test_shapenet.py",
     "models/card_markdown.py": "models/test_card.py",

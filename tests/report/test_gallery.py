@@ -11,6 +11,7 @@ from PIL import Image
 
 from segcertify.data import load
 from segcertify.evaluation import Setting, evaluate
+from segcertify.figures.palette import palette
 from segcertify.records import RunFolder
 from segcertify.report import gallery as module
 from segcertify.report.gallery import gallery, legend_colours
@@ -126,7 +127,7 @@ BLACK = '"#000000", "#000000"'
 )  # fmt: skip
 def test_colours_that_cannot_be_read_are_no_legend(run, tmp_path, content):
     assert legend_colours(tmp_path / "run", 3) == [
-        f"#{bytes(each).hex()}" for each in load(f"pets:{tmp_path / 'pets'}").colours
+        f"#{bytes(each).hex()}" for each in np.rint(255 * palette(3)).astype(np.uint8)
     ]
     RunFolder(tmp_path / "run").colours.write_text(content)
     assert legend_colours(tmp_path / "run", 3) == []
