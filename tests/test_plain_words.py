@@ -86,6 +86,14 @@ def test_a_cloud():
     assert "about the axis z through" in sentence(noise=sc.AxisRotation(0.25, axis="z"), **about)
 
 
+def test_noise_on_all_columns_moves_the_points_of_a_cloud_that_has_three():
+    """An array of three columns that is not known to be a cloud may be anything."""
+    about = {"shape": 50, "input_shape": (50, 3), "noise": sc.Gaussian(0.25)}
+    moved = "however the 50 points of the cloud (of radius 1) are moved, by up to 0.168 in l2 norm over all of them"
+    assert moved in sentence(preprocessing=of_cloud(), **about)
+    assert "whatever change of up to 0.168 in l2 norm is made to the input" in sentence(**about)
+
+
 def test_several_labels_of_a_pixel_are_no_pixels():
     """Of a model of several decisions for each pixel, N is their number times that of the pixels."""
     assert "1,790 of 1,800 components (99.4%)" in sentence(shape=(3, 20, 30), **IMAGE)
@@ -128,6 +136,8 @@ def test_a_map_says_what_half_of_its_radii_reach():
     half = re.search(r"At least half of these radii are ([\d.]+) or more \(such as (\d+) of 255 steps", found.sentence)
     assert (found.radii[found.radii > 0] >= float(half[1])).mean() >= 0.5
     assert int(half[2]) / 255 <= float(half[1]) + 5e-3
+    assert found.radii.max() == pytest.approx(0.28810, abs=1e-5)
+    assert [half[1], found.sentence.rpartition(" ")[2]] == ["0.288", "0.288."]  # three digits, as in all sentences
 
 
 def test_sets_and_metrics():
@@ -157,5 +167,11 @@ def test_several_scenes():
     )
     assert plain_words.over(claim, 1000, preprocessing=of_image()) == ""  # nothing is claimed of all together
     assert "for all" not in plain_words.over(claim, 1, preprocessing=None)
+    clouds = Claim.named("holm", 0.001, sc.Gaussian(0.25, channels=(0, 1, 2), axis=1))
+    moved = "however the points of each cloud are moved, by up to R in l2 norm over all of them, all its cert"
+    assert moved in plain_words.over(clouds, 31, preprocessing=of_cloud())
+    colours = Claim.named("holm", 0.001, sc.Gaussian(0.25, channels=(0, 1, 2), axis=0))
+    words = plain_words.over(colours, 31, preprocessing=of_image())
+    assert "change of up to R in l2 norm on channels [0, 1, 2] of axis 0 (all else unchanged) is made to each" in words
     resized = plain_words.over(claim, 1, preprocessing=of_image(after=90, method="box"), radii=[0.16862])
     assert resized.endswith("or less in many (of images as they are after the resize).")  # the files have other pixels

@@ -39,6 +39,16 @@ def test_votes_do_not_depend_on_the_batch_size(batch_size):
     )
 
 
+def test_votes_do_not_depend_on_whether_candidates_share_a_batch_with_other_draws(monkeypatch):
+    """On CUDA they do: each draw still counts where it counts alone."""
+    model, sizes = Conv(stride=2).eval(), []
+    apart = sc.sample(model, image(), noise=NOISE, n=30, n0=5, batch_size=7, seed=0)
+    monkeypatch.setattr("segcertify.sampling.draws.like_cuda", lambda tensor: True)
+    model.register_forward_hook(lambda model, batch, output: sizes.append(len(output)))
+    assert same(apart, sc.sample(model, image(), noise=NOISE, n=30, n0=5, seed=0))
+    assert 35 in sizes
+
+
 def test_all_draws_of_a_run_differ():
     """The released SegCertify code gives every entry of a batch the same noise."""
     _, runs = recorded(n=60, n0=20, batch_size=16)

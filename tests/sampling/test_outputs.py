@@ -57,6 +57,18 @@ def test_answers_have_memory_of_their_own():
     assert torch.equal(kept.output, logits()[[4, 0]])
 
 
+def test_a_part_keeps_its_labels_while_the_model_is_called_again():
+    """Labels that were made are in memory of their own: of a part nothing is computed anew from the model's output."""
+    said = logits()
+    expected = outputs(logits()).labels
+    drawn = outputs(said)
+    first, rest = drawn.part(slice(2)), drawn.part(slice(2, None))
+    said.zero_()
+    assert torch.equal(first.labels, expected[:2])
+    assert torch.equal(rest.labels, expected[2:])
+    assert len(rest.batch) == len(rest.output) == 3
+
+
 def test_a_raised_flag_refuses_all_that_was_counted():
     require_finite(torch.zeros(1))
     with pytest.raises(sc.InputError, match="logits that are not finite"):

@@ -1,5 +1,6 @@
 """Draws that workers make: the votes are those of one process, bit for bit, however they are cut."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import hosts
@@ -74,6 +75,19 @@ def test_a_fast_model_gets_long_ranges_that_end_together():
     smooth.pace[torch.Size(IMAGE.shape)] = 1e-6
     smooth.votes(IMAGE, n=40, n0=4)
     assert [each.stop for each in workers.tasks if isinstance(each, Count)] == [4, 20, 32, 36, 40]
+
+
+@pytest.mark.parametrize(("each", "draws"), [(0.1, 48), (0.5, 8), (9.0, 4)])
+def test_ranges_take_five_seconds_by_the_pace_of_those_before(monkeypatch, each, draws):
+    """Whole batches of 4, at least one: what a lost worker costs, and how much of a run that stops is lost."""
+    timed = Count.__call__
+    monkeypatch.setattr(
+        Count, "__call__", lambda task, *given: replace(timed(task, *given), seconds=each * (task.stop - task.start))
+    )
+    workers = hosts.Here(brightness, slots=1)
+    SharedSmooth(workers, brightness, sc.Gaussian(0.1), seed=0, batch_size=4).votes(IMAGE, n=400, n0=4)
+    sizes = [each.stop - each.start for each in workers.tasks if isinstance(each, Count) and each.phase == "agree"]
+    assert set(sizes[2:-1]) == {draws}  # two were asked for before one was done
 
 
 def test_the_model_is_checked_in_the_workers():
