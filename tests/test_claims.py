@@ -1,12 +1,13 @@
 """The words of claims: who may say what."""
 
 import re
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
 
 import segcertify as sc
-from segcertify.claims import Claim, not_promised, row_notes
+from segcertify.claims import Claim, MetricClaim, not_promised, row_notes
 from segcertify.noise import EXAMPLES
 from segcertify.reproduce.axis_angle import UnprovenAxisAngle
 from segcertify.stats.correction import NAMES
@@ -39,6 +40,28 @@ def test_only_family_wise_claims_of_a_proven_noise_have_its_words(noise, correct
     assert (claim.stays == "No single label is sure to stay, nor to be right.") == (not claim.certifies)
     assert any("sure to stay" in each for each in not_promised([claim])) == claim.family_wise
     assert any(f"any single label of {correction} stays" in each for each in not_promised([claim])) != claim.family_wise
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+def test_only_a_proven_noise_makes_sets_claim_something(noise):
+    """Of one scene, of all of them as long as their alphas add up to less than 1, and of one of too many."""
+    claim, proven = Claim.named("bonferroni", 0.001, noise, remarks="R is after centring."), noise in EXAMPLES
+    expected = {1: "1 - 0.001 .*a scene", 60: "0.94 .*all 60 scenes", 1000: "1 - 0.001 .*a scene .*Nothing is claimed"}
+    for scenes, words in expected.items():
+        text = claim.sets_over(scenes)
+        assert bool(re.match(f"With probability at least {words}", text)) == proven
+        assert bool(SURE.search(text)) == ("in its set" in text) == proven
+        assert text.startswith("No robustness certificate: segcertify knows no proof of a radius for") == (not proven)
+        assert claim.threat in text
+        assert text.endswith(claim.remarks)
+
+
+def test_a_claim_does_not_change():
+    """Whoever holds one, such as a table, cannot make it say more than was proved."""
+    noise = sc.Gaussian(0.25)
+    for claim in (Claim.named("by", 0.1, noise), MetricClaim("mIoU", 0.5, 0.1, noise)):
+        with pytest.raises(FrozenInstanceError):
+            claim.alpha = 0.001
 
 
 def test_the_weakest_of_several_claims_decides_what_is_not_promised():

@@ -205,6 +205,21 @@ def test_rounding_is_no_other_model(tmp_path):
         sc.sample(logits(0.03), x, **SETTINGS, checkpoint=path)
 
 
+@pytest.mark.parametrize("label", [-1, 2])
+def test_labels_that_no_logits_of_the_model_stand_for_are_not_its_own(tmp_path, label):
+    """A file with a true digest holds one label of a class that the model does not have: the reason is said."""
+    path, x = tmp_path / "resume.safetensors", image(shape=(3, 8, 8))
+    settings = SETTINGS | {"n": 8, "n0": 4, "checkpoint": path}
+    model = lambda batch: torch.stack([batch[:, 0], batch[:, 1]], 1)  # noqa: E731
+    sc.sample(model, x, **settings)
+    header, arrays = archive.read(path, kind="checkpoint", version=3)
+    arrays["labels_of_probes"] = arrays["labels_of_probes"].copy()
+    arrays["labels_of_probes"][0, 3, 5] = label
+    archive.write(path, kind="checkpoint", version=3, header=header, arrays=arrays)
+    with pytest.raises(sc.InputError, match="was written with another model: its answers to the same probes differ"):
+        sc.sample(model, x, **settings)
+
+
 def test_a_checkpoint_of_a_noise_that_is_merely_called_gaussian_is_refused(tmp_path):
     """It would draw less noise than its name says, and pass its counts on to a proven one."""
 

@@ -387,6 +387,31 @@ def test_small_logits_hide_no_change(scale):
     assert changed.found
 
 
+@pytest.mark.parametrize("allowed", [COARSE, FINE])
+def test_logits_of_a_large_class_hide_no_change_of_another(allowed):
+    """Half of every entry's noise is the batch's in one class; those of another are a million times larger."""
+    rng = torch.Generator().manual_seed(0)
+    output = torch.randn(6, 2, 5, 5, generator=rng, dtype=torch.float64) * torch.tensor([1.0, 1e6]).view(2, 1, 1)
+    again, batch = output.clone(), torch.rand(6, 3, 5, 5, generator=rng)
+    again[:, 0] = (output + output.roll(1, 0))[:, 0] / 2
+    second = Answers.of(again, batch)
+    found = changes(Answers.of(output, batch), torch.zeros(3, 5, 5), second.at, pairs(6), allowed)
+    assert found.logits == pytest.approx(0.5, abs=0.05)
+    assert found.found
+
+
+@pytest.mark.parametrize(("times", "found"), [(0.7, 0), (1.4, 1)])
+def test_a_logit_amid_most_of_its_class_has_the_scale_of_how_closely_they_lie(times, found):
+    """The cubes of -1 to 1, around 100: a quarter lie between -1/64 and 1/64, and 8 / 2^14 of that width may change."""
+    rng = torch.Generator().manual_seed(0)
+    output = 100 + torch.linspace(-1, 1, 401).double() ** 3 + 1e-6 * torch.randn(6, 2, 401, generator=rng)
+    again, batch = output.clone(), torch.rand(6, 401, generator=rng)
+    again[0, 0, 200] += times * 8 * 2.0**-14 / 32
+    second = Answers.of(again, batch)
+    first = Answers.of(output, batch)
+    assert changes(first, torch.zeros(401), second.at, pairs(6), FINE).logits_of_one == found
+
+
 def test_a_noise_that_shares_its_draws_in_large_batches_is_refused():
     """The probe sees two entries, which differ; the model's answers show nothing."""
 
