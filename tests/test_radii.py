@@ -8,6 +8,7 @@ import pytest
 import segcertify as sc
 from segcertify.claims import capped_words
 from segcertify.preprocessing import of_image
+from segcertify.storage import archive
 
 NOISE = sc.Gaussian(0.25)
 
@@ -50,6 +51,11 @@ def test_a_file(tmp_path):
     assert (again.claim, again.cap, again.seed, again.date) == (found.claim, 0.9, 3, found.date)
     with pytest.raises(sc.InputError):
         sc.Certificate.load(tmp_path / "a")
+    header, arrays = archive.read(tmp_path / "a", kind="radius-map", version=1)
+    for wrong, kept in (({"alpha": 7.0}, arrays), ({"noise": {}}, arrays), ({}, {"labels": arrays["labels"]})):
+        archive.write(tmp_path / "b", kind="radius-map", version=1, header=header | wrong, arrays=kept)
+        with pytest.raises(sc.InputError, match=r"b is not a complete radius map \(.*\): make it again"):
+            sc.RadiusMap.load(tmp_path / "b")
 
 
 @pytest.mark.parametrize(

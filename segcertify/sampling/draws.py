@@ -150,9 +150,7 @@ class Draws:
         batch = batch[:size]
         verification = Verification(self, batch) if size not in self._verified_sizes else None
         drawn = self.made(batch)
-        if drawn.scores is None:
-            _ = drawn.labels  # checked here, where memory may run out and the model is to blame
-        if drawn.components != self.components:
+        if drawn.components != self.components:  # makes label maps, unless kernels do: memory may run out here
             raise InputError(f"the model's components changed from {self.components} to {drawn.components}")
         if verification is not None:
             drawn = verification.compare(verification.first(drawn))

@@ -236,30 +236,41 @@ def test_random_models_get_a_seed_per_draw():
     assert ((votes.agree > 3) & (votes.agree < 42)).all()  # Bin(60, 1/3): beyond with probability below 1e-6 each
 
 
+class Shrinking(Conv):
+    """A network that on CUDA is asked at the size to which it resizes images: it keeps the seeds given to it there."""
+
+    def __init__(self, random=False):
+        super().__init__()
+        self.random, self.given = random, []
+
+    def resized_to(self, size):
+        return 6, 8
+
+    def log_scores(self, image, seeds=None):
+        self.given.append(seeds)
+        return self.layer(image)[:, :, ::2, ::2]
+
+    def forward(self, image, seeds=None):
+        return self.layer(image)
+
+
 @pytest.mark.parametrize("random", [False, True])
 def test_a_model_that_is_asked_at_the_size_it_reads_gets_a_seed_per_draw_if_it_is_random(monkeypatch, random):
     """On CUDA noise goes on at that size, and the model gives scores: here the noise is of the whole image."""
-    given = []
-
-    class Shrinking(Conv):
-        def resized_to(self, size):
-            return 6, 8
-
-        def log_scores(self, image, seeds=None):
-            given.append(seeds)
-            return self.layer(image)[:, :, ::2, ::2]
-
-        def forward(self, image, seeds=None):
-            return self.layer(image)
-
-    model = Shrinking().eval()
-    model.random = random
+    model = Shrinking(random).eval()
     draws = sc.Smooth(model, NOISE, seed=5).draws(image(), "x")
     monkeypatch.setattr(type(draws), "_read_size", (6, 8))
     drawn = draws.made([("agree", j) for j in range(3)])
     streams = [DrawStream(5, "x", "agree", index) for index in range(3)]
-    assert given == [[stream.model_seed for stream in streams] if random else None]
+    assert model.given == [[stream.model_seed for stream in streams] if random else None]
     assert drawn.labels.shape == (3, 12, 16)
+
+
+def test_where_noise_is_drawn_on_the_whole_image_a_model_that_resizes_gives_its_own_labels(monkeypatch):
+    monkeypatch.setattr("segcertify.sampling.draws.fused", lambda tensor: False)  # as on the CPU
+    model, settings = Shrinking().eval(), {"noise": NOISE, "n": 20, "n0": 5, "seed": 0}
+    assert same(sc.sample(model, image(), **settings), sc.sample(Conv().eval(), image(), **settings))
+    assert model.given == []
 
 
 def test_mask_chooses_what_is_tested():
@@ -395,20 +406,34 @@ def test_a_network_on_another_device_of_the_same_kind_is_refused():
         require_ready(network, torch.device("meta:1"))
 
 
-@pytest.mark.parametrize(("n", "n0", "size", "planned"), [(25, 10, 8, [8, 2, 8, 8, 8, 1]), (5, 0, 3, [3, 2])])
-def test_the_plan_of_batches_is_what_is_made(n, n0, size, planned):
-    sizes = []
+@pytest.mark.parametrize(
+    ("counts", "size", "even", "planned"),
+    [
+        ((25, 10), 8, False, [8, 2, 8, 8, 8, 1]),
+        ((5, 0), 3, False, [3, 2]),
+        ((25, 10), 8, True, [5, 5, 7, 6, 6, 6]),
+        ((25, 10), 24, True, [24, 11]),  # 14 draws for agreement join the candidates
+        ((25, 10), 40, True, [35]),
+    ],
+)
+def test_the_plan_of_batches_is_what_is_made(monkeypatch, counts, size, even, planned):
+    """As on CUDA where ``even``. However draws are put together, each is what it is in a batch of its own."""
+    (n, n0), sizes = counts, []
 
     def model(batch):
         sizes.append(len(batch))
         return stripes(batch)
 
+    monkeypatch.setattr("segcertify.sampling.draws.like_cuda", lambda tensor: True)
     smooth = sc.Smooth(model, NOISE, seed=0, batch_size=size)
-    assert smooth.draws(image()).batch_sizes(n, n0) == planned
-    sizes.clear()
     draws = smooth.draws(image())
+    draws.even = even
+    assert draws.batch_sizes(n, n0) == planned
+    sizes.clear()
     draws._verified_sizes.update(range(size + 1))  # no second answers
-    if n0:
-        list(draws.outputs("candidate", 0, n0))
-    list(draws.outputs("agree", 0, n))
+    phases = [("candidate", n0), ("agree", n)] if n0 else [("agree", n)]
+    found = {phase: torch.cat([labels for _, labels in draws.batches(phase, 0, count)]) for phase, count in phases}
     assert sizes == planned
+    for phase, count in phases:
+        alone = [draws.made([(phase, index)]).labels for index in range(count)]
+        assert torch.equal(found[phase], torch.cat(alone))

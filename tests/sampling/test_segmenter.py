@@ -50,6 +50,13 @@ def test_labels_of_vectors_clouds_and_volumes(shape, x):
     assert torch.equal(to_labels(ties(*shape), batch), ties(*shape).argmax(1))
 
 
+@pytest.mark.parametrize("size", [(9, 13), (17, 25), (21, 20)])
+def test_labels_where_a_row_of_logits_stands_for_no_whole_number_of_rows(size):
+    torch.manual_seed(0)
+    logits, batch = torch.randn(2, 3, 8, 10), torch.rand(2, 3, *size)
+    assert torch.equal(to_labels(logits, batch), upsampled(logits, batch).argmax(1))
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("entry", [0, 3])
 def test_one_logit_that_is_not_finite_is_found_wherever_it_is(entry, bad):

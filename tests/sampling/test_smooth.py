@@ -17,6 +17,7 @@ from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
 from segcertify.errors import ModelError
+from segcertify.sampling.segmenter import to_labels
 
 
 @pytest.mark.parametrize("cut", [1, 30, 99])
@@ -66,6 +67,23 @@ def test_memory_that_runs_out_while_a_batch_is_checked_halves_it(second):
     found = sc.sample(model, image(), noise=NOISE, n=16, n0=8, seed=0, batch_size=8)
     assert same(found, sc.sample(stripes, image(), noise=NOISE, n=16, n0=8, seed=0))
     assert (4 in sizes) == (second == 3)  # the pairs of a batch of 8 are three
+
+
+def test_memory_that_runs_out_while_labels_are_made_halves_the_batch(monkeypatch):
+    """Also where batches of that size went well before, and their answers were compared."""
+    sizes = []
+
+    def hungry(output, batch):
+        sizes.append(len(batch))
+        if len(batch) == 8 and sizes.count(8) == 3:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return to_labels(output, batch)
+
+    settings = {"noise": NOISE, "n": 40, "n0": 8, "seed": 0, "batch_size": 8}
+    expected = sc.sample(stripes, image(), **settings)
+    monkeypatch.setattr("segcertify.sampling.outputs.to_labels", hungry)
+    assert same(sc.sample(stripes, image(), **settings), expected)
+    assert 4 in sizes
 
 
 def test_out_of_memory_in_the_probe():
