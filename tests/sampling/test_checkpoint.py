@@ -220,6 +220,22 @@ def test_labels_that_no_logits_of_the_model_stand_for_are_not_its_own(tmp_path, 
         sc.sample(model, x, **settings)
 
 
+@pytest.mark.parametrize(
+    "change", [lambda labels: labels[:-1], lambda labels: labels[..., :-1]], ids=["fewer copies", "fewer components"]
+)
+def test_labels_of_another_shape_are_not_the_models(tmp_path, change):
+    """Also where all that are left are the model's: a file with a true digest is refused, with the reason."""
+    path, x = tmp_path / "resume.safetensors", image(shape=(3, 8, 8))
+    settings = SETTINGS | {"n": 8, "n0": 4, "checkpoint": path}
+    model = lambda batch: torch.stack([batch[:, 0], batch[:, 1]], 1)  # noqa: E731
+    sc.sample(model, x, **settings)
+    header, arrays = archive.read(path, kind="checkpoint", version=3)
+    arrays["labels_of_probes"] = change(arrays["labels_of_probes"]).copy()
+    archive.write(path, kind="checkpoint", version=3, header=header, arrays=arrays)
+    with pytest.raises(sc.InputError, match="was written with another model: its answers to the same probes differ"):
+        sc.sample(model, x, **settings)
+
+
 def test_a_checkpoint_of_a_noise_that_is_merely_called_gaussian_is_refused(tmp_path):
     """It would draw less noise than its name says, and pass its counts on to a proven one."""
 
