@@ -18,7 +18,7 @@ from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.figures.painting import TINT, WRONG, blanked, painted
 from segcertify.figures.palette import Colours, palette
 from segcertify.figures.texts import Entry, legend_name
-from segcertify.numerals import percent
+from segcertify.numerals import percent, upper
 
 
 def heading(certificate: Certificate) -> str:
@@ -39,6 +39,8 @@ class LabelMaps:
     wrong: BoolArray | None = None
     tested: int = 0
     """How many pixels have a ground truth, where ``wrong`` is known."""
+    word: str = "certified"
+    """What to call those with a label: of certificates whose labels do not all hold it is "labelled"."""
 
     @classmethod
     def of(
@@ -53,7 +55,7 @@ class LabelMaps:
             maps["ground truth"] = blanked(target, known)
         if prediction is not None:
             maps["base model, no guarantee"] = prediction
-        return cls(maps | {heading(certificate): labels}, colours, names, wrong, int(known.sum()))
+        return cls(maps | {heading(certificate): labels}, colours, names, wrong, int(known.sum()), certificate.word)
 
     @cached_property
     def colours(self) -> Colours:
@@ -90,14 +92,19 @@ class LabelMaps:
         table = self.colours if light is None else TINT * self.colours + (1 - TINT) * light
         found = swatches(table, self.names, maps)
         if any((labels == ABSTAIN).any() for labels in maps):
-            found.append((abstained, Patch(facecolor="white", edgecolor="black", hatch="/////", linewidth=0.5)))
+            found.append(hatched_entry(abstained))
         if any((labels < ABSTAIN).any() for labels in maps):
             found.append(("ignored", Patch(facecolor="white", edgecolor="grey", linewidth=0.5)))
         if self.wrong is not None:
             count = int(self.wrong.sum())
-            said = f"certified but wrong: {count:,} ({percent(count / max(self.tested, 1))})"
+            said = f"{self.word} but wrong: {count:,} ({upper(100 * count / max(self.tested, 1), 1)}%)"
             found.append((said, Patch(facecolor="none", edgecolor=WRONG, linewidth=2)))
         return found
+
+
+def hatched_entry(words: str) -> Entry:
+    """What hatches stand for, in a legend."""
+    return words, Patch(facecolor="white", edgecolor="black", hatch="/////", linewidth=0.5)
 
 
 def as_rgb(x: Array) -> Array:

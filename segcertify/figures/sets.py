@@ -10,7 +10,7 @@ from segcertify.arrays import Array, BoolArray
 from segcertify.certificate import ABSTAIN
 from segcertify.figures.painting import BLANK, SIDE, TINT, painted
 from segcertify.figures.palette import Colours
-from segcertify.figures.panels import as_rgb, class_colours, name_regions, panel_figure, swatches
+from segcertify.figures.panels import as_rgb, class_colours, hatched_entry, name_regions, panel_figure, swatches
 from segcertify.figures.texts import Entry, tell
 from segcertify.metrics.sets import small_sets
 from segcertify.noise import is_proven
@@ -72,7 +72,7 @@ def sets_figure(
     tints = table if x is None else TINT * table + light
     entries = swatches(tints, names, [np.flatnonzero(present)]) + _pairs(certificate, tints, names)
     if (certificate.abstained & (certificate.sizes > 2)).any():
-        entries.append(("more labels", Patch(facecolor="white", edgecolor="black", hatch="/////", linewidth=0.5)))
+        entries.append(hatched_entry("more labels"))
     stripes = "Stripes of a colour and white: this label or no majority."
     tell(figure, entries, said=certificate.sentence, exact=f"{certificate.claim} {stripes}")
     return figure
