@@ -1,6 +1,5 @@
 """Pictures of certified point clouds: two views. The page on which a cloud turns is in `cloud_page`."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.spatial.transform import Rotation
 
-from segcertify.arrays import Array, FloatArray, IntArray
+from segcertify.arrays import Array, BoolArray, FloatArray, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.errors import InputError
+from segcertify.figures.painting import WRONG
 from segcertify.figures.palette import Colours, palette
-from segcertify.figures.texts import legend_name, named_legend, wrapped
-from segcertify.numerals import percent
+from segcertify.figures.panels import heading, wrong_words
+from segcertify.figures.texts import Entry, tell
 
 GREY = "#d2d2d2"
 """Points without a label: abstentions, and what the ground truth ignores."""
@@ -32,31 +32,36 @@ def cloud_figure(points: Array, prediction: IntArray, certificate: Certificate, 
 
     ``points`` (N, at least 3) begin with x, y (up) and z; ``prediction`` (N,) are the base model's labels without
     noise. Also ``target`` (N,), the ground truth, negative where it is ignored; ``colours`` (classes, 3) in [0, 1];
-    and ``names`` of the classes. Abstentions and ignored points are grey.
+    and ``names`` of the classes. Abstentions and ignored points are grey, certified points that are wrong have a rim.
     """
     cloud = cloud_of(points, certificate, prediction=prediction, **shown)
     ignored = "target" in cloud.labels and cloud.labels["target"].min() < 0
     titles = {
         "target": "ground truth" + (" (grey: ignored)" if ignored else ""),
         "prediction": "base model, no guarantee",
-        "certified": f"{certificate.claimed.heading}, {percent(certificate.abstained.mean())} abstained (grey)",
+        "certified": heading(certificate),
     }
     kinds = [key for key in titles if key in cloud.labels]
     turns = [Rotation.from_euler("yx", [-azimuth, elevation], degrees=True) for azimuth, elevation in _VIEWS]
     views = [_centred(turn.apply(cloud.points)) for turn in turns]  # to the right, up, and to the eye
     reach = [view.max(0)[:2] + 0.05 for view in views]
     heights = [min(10 / len(kinds), 4.0) * y / max(x, y) for x, y in reach]
-    figure = Figure(figsize=(10, sum(heights) + 1.2), layout="constrained")
+    figure = Figure(figsize=(10, sum(heights) + 0.4), layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.subplots(len(views), len(kinds), height_ratios=heights, squeeze=False)
     for row, view, (x, y) in zip(grid, views, reach, strict=True):
         for axes, key in zip(row, kinds, strict=True):
-            _draw(axes, view, cloud.colour(key))
+            _draw(axes, view, cloud.colour(key), cloud.wrong if key == "certified" else None)
             axes.set(xlim=(-x, x), ylim=(-y, y), aspect="equal")
     for axes, key in zip(grid[0], kinds, strict=True):
         axes.set_title(titles[key], fontsize=12)
-    _legend(figure, [*cloud.names, "abstained"], [*cloud.colours, GREY])
-    figure.supxlabel(wrapped(certificate.claim_about("the points coloured on the right"), 110), fontsize=11)
+    entries = [_dot(name, colour) for name, colour in zip(cloud.names, cloud.colours, strict=True)]
+    entries.append(_dot("abstained: nothing is promised", GREY))
+    if cloud.wrong is not None:
+        words = wrong_words(certificate.word, cloud.wrong, int((cloud.labels["target"] >= 0).sum()))
+        entries.append(_dot(words, "none", rim=WRONG))
+    claim = certificate.claim_about("the points coloured on the right")
+    tell(figure, entries, said=certificate.sentence, exact=claim)
     return figure
 
 
@@ -68,6 +73,12 @@ class Cloud:
     labels: dict[str, IntArray]
     names: list[str]
     colours: list[str]
+
+    @property
+    def wrong(self) -> BoolArray | None:
+        """The certified points whose label is not the ground truth; None without one."""
+        target, certified = self.labels.get("target"), self.labels["certified"]
+        return None if target is None else (target >= 0) & (certified >= 0) & (certified != target)
 
     def colour(self, key: str) -> Array:
         """The colour of each point under these labels."""
@@ -129,19 +140,18 @@ def part_colours(parts: IntArray, colours: Colours | None) -> Colours:
     return colours[parts]
 
 
-def _draw(axes: Axes, view: FloatArray, colours: Array) -> None:
-    """The points, the nearest last; dark rims tell them apart."""
+def _draw(axes: Axes, view: FloatArray, colours: Array, wrong: BoolArray | None) -> None:
+    """The points, the nearest last; dark rims tell them apart, and another one marks those that are ``wrong``."""
     order = np.argsort(view[:, 2], kind="stable")
     size = np.clip(30000 / len(view), 0.5, 60)
     x, y = view[order, :2].T
-    axes.scatter(x, y, s=size, c=colours[order], edgecolors="#00000040", linewidths=size**0.5 / 10)
+    rims, widths = np.tile((0, 0, 0, 0.25), (len(view), 1)), np.full(len(view), size**0.5 / 10)
+    if wrong is not None:
+        rims[wrong], widths[wrong] = (*WRONG, 1.0), size**0.5 / 4
+    axes.scatter(x, y, s=size, c=colours[order], edgecolors=rims[order].tolist(), linewidths=widths[order].tolist())
     axes.set_axis_off()
 
 
-def _legend(figure: Figure, names: Sequence[str], colours: Sequence[str]) -> None:
-    """The names of all that is to be seen."""
-    dots = [Line2D([], [], linestyle="", marker="o", markersize=9, color=colour) for colour in colours]
-    columns = min(len(dots), max(1, 90 // (max(len(legend_name(name)) for name in names) + 5)))
-    figure.set_figheight(figure.get_figheight() + 0.25 * math.ceil(len(dots) / columns))
-    entries = [*zip(names, dots, strict=True)]
-    named_legend(figure, entries, loc="outside upper center", columns=columns, fontsize=12, handletextpad=0.1)
+def _dot(name: str, colour: str, rim: tuple[float, float, float] | None = None) -> Entry:
+    """A point in the legend."""
+    return name, Line2D([], [], linestyle="", marker="o", markersize=9, color=colour, markeredgecolor=rim or colour)

@@ -96,10 +96,15 @@ class LabelMaps:
         if any((labels < ABSTAIN).any() for labels in maps):
             found.append(("ignored", Patch(facecolor="white", edgecolor="grey", linewidth=0.5)))
         if self.wrong is not None:
-            count = int(self.wrong.sum())
-            said = f"{self.word} but wrong: {count:,} ({upper(100 * count / max(self.tested, 1), 1)}%)"
+            said = wrong_words(self.word, self.wrong, self.tested)
             found.append((said, Patch(facecolor="none", edgecolor=WRONG, linewidth=2)))
         return found
+
+
+def wrong_words(word: str, wrong: BoolArray, tested: int) -> str:
+    """How many of the components with a ground truth are certified (or labelled: ``word``) but wrong, rounded up."""
+    count = int(wrong.sum())
+    return f"{word} but wrong: {count:,} ({upper(100 * count / max(tested, 1), 1)}%)"
 
 
 def hatched_entry(words: str) -> Entry:

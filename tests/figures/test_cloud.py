@@ -15,6 +15,7 @@ from segcertify import ABSTAIN, AxisRotation, Certificate, Gaussian, InputError,
 from segcertify.figures.cloud import GREY, cloud_figure
 from segcertify.figures.cloud_page import save_view
 from segcertify.figures.image import save_figure
+from segcertify.figures.painting import WRONG
 from segcertify.figures.palette import palette
 from segcertify.names import visible
 from segcertify.noise import described
@@ -62,13 +63,27 @@ def test_panels(tmp_path, with_target):
     columns = 2 + with_target
     assert len(figure.axes) == 2 * columns
     titles = [axes.get_title() for axes in figure.axes]
-    assert titles[columns - 2 : columns] == ["base model, no guarantee", "certified, 25.0% abstained (grey)"]
+    assert titles[columns - 2 : columns] == ["base model, no guarantee", "certified: 75.0%"]
     assert titles[0] == ("ground truth (grey: ignored)" if with_target else "base model, no guarantee")
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*NAMES, "abstained"]
+    entries = [*NAMES, "abstained: nothing is promised"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == entries + (
+        ["certified but wrong: 0 (0.0%)"] if with_target else []
+    )
+    assert " ".join(figure.get_suptitle().split()) == CERTIFICATE.sentence
     words = " ".join(figure.get_supxlabel().split())
     assert words == CERTIFICATE.claim_about("the points coloured on the right")
     save_figure(figure, tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 5000
+
+
+def test_certified_points_that_are_wrong_have_a_rim_and_are_counted():
+    target = TARGET.copy()
+    certified = np.flatnonzero(CERTIFICATE.labels >= 0)
+    target[certified[:3]] = (target[certified[:3]] + 1) % 3
+    figure = cloud_figure(POINTS, PREDICTION, CERTIFICATE, target=target, names=NAMES)
+    rimmed = [(axes.collections[0].get_edgecolors()[:, :3] == WRONG).all(1).sum() for axes in figure.axes]
+    assert rimmed == [0, 0, 3] * 2
+    assert figure.legends[0].get_texts()[-1].get_text() == f"certified but wrong: 3 ({300 / N:.1f}%)"
 
 
 def test_the_figure_greys_what_abstains_and_colours_the_rest():
