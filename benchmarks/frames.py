@@ -91,13 +91,14 @@ def compiled(
     from segcertify.bench.cost import passes, repeated
     from segcertify.models import optimised
     from segcertify.models.wrappers.wrapper import unwrapped
+    from segcertify.sampling.partition import evenly
 
     device, draws = torch.device(arguments.device), smooth.draws(x)
     made = optimised(segmenter(arguments.model, scale, precision, device), precision=precision, compile=True)
     inner = unwrapped(made)
     calls = [
         [replace(call, network=inner) for call in batch]
-        for batch in passes(draws, draws.batch_sizes(arguments.n, arguments.n0))
+        for batch in passes(draws, evenly(arguments.n0 + arguments.n, draws.most))
     ]
     start = time.perf_counter()
     network.run(calls, device)

@@ -50,6 +50,7 @@ COVERED_BY = {
     "reproduce/toy_figures.py": "reproduce/test_toy.py",
     "reproduce/toy_simulation.py": "reproduce/test_toy.py",
     "sampling/at_input.py": "sampling/test_checkpoint.py",
+    "sampling/inputs.py": "sampling/test_draws.py",
     "sampling/kernels/fused.py": "sampling/kernels/test_interpreted.py",
 }
 """The test file of each module that has none of its own name."""

@@ -16,7 +16,7 @@ from segcertify.certificate import Certificate
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import AxisRotation, Gaussian, Noise, Rotation
 from segcertify.progress import Advance
-from segcertify.sampling.draws import Input, working_device
+from segcertify.sampling.inputs import Input, working_device
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Smooth
 

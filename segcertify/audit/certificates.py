@@ -25,8 +25,9 @@ from segcertify.numerals import exact, lower, upper_digits
 from segcertify.preprocessing import Preprocessing
 from segcertify.progress import Advance, progress_bar
 from segcertify.provenance import Issued
-from segcertify.sampling.draws import Draws, Input, input_digest
+from segcertify.sampling.draws import Draws
 from segcertify.sampling.identity import without_execution
+from segcertify.sampling.inputs import Input, input_digest
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.shared import Smoothing, alone
@@ -238,11 +239,10 @@ def audit_certificate(
 
         given = smooth.draws(x)
         _require_about(certificate, smooth, given, preprocessing)
-        unmoved = given.x
-        found = [test("x itself", unmoved)]
+        found = [test("x itself", given.x)]
         if certificate.radius > 0:
             perturbed = _perturbed(
-                smooth, unmoved, certificate, agree=found[0].agree, draws=draws, steps=steps, restarts=restarts,
+                smooth, given.x, certificate, agree=found[0].agree, draws=draws, steps=steps, restarts=restarts,
                 weakest=weakest, directions=directions, seed=seed,
             )  # fmt: skip
             found += [test(name, moved) for name, moved in perturbed]

@@ -22,7 +22,7 @@ from segcertify.numerals import exact, exact_percent, lower
 from segcertify.preprocessing import Preprocessing
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint
-from segcertify.sampling.draws import Input
+from segcertify.sampling.inputs import Input
 from segcertify.sampling.metrics import metric_values
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, base_labels

@@ -23,8 +23,8 @@ from segcertify.metrics.scores import from_plain
 from segcertify.models import with_precision
 from segcertify.numerals import exact
 from segcertify.records import RunFolder, Setting
-from segcertify.sampling.draws import input_digest, working_device
 from segcertify.sampling.identity import same_identity
+from segcertify.sampling.inputs import input_digest, working_device
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
 from segcertify.sampling.shared import alone

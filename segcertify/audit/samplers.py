@@ -18,7 +18,7 @@ from segcertify.noise import Noise
 from segcertify.numerals import exact
 from segcertify.sampling.batch_size import halve_until_it_fits
 from segcertify.sampling.cross_talk import FINE, Answers, changes, chosen_entries, halves, pairs, tolerance_of
-from segcertify.sampling.draws import require_device, working_device
+from segcertify.sampling.inputs import require_device, working_device
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, for_sampling, is_random, raw_output, to_model_dtype
 from segcertify.sampling.streams import DrawStream, Phase

@@ -15,7 +15,7 @@ from segcertify.class_counts import most_frequent
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.numerals import exact, upper
 from segcertify.preprocessing import Preprocessing
-from segcertify.sampling.draws import Input
+from segcertify.sampling.inputs import Input
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.shared import Smoothing, alone

@@ -15,7 +15,9 @@ from segcertify.bench.machine import resident_gib, seconds, wait
 from segcertify.certificate import Certificate
 from segcertify.certification import certify_votes
 from segcertify.errors import require_integer
-from segcertify.sampling.draws import Draws, Input
+from segcertify.sampling.draws import Draws
+from segcertify.sampling.inputs import Input
+from segcertify.sampling.partition import evenly
 from segcertify.sampling.segmenter import to_model_dtype
 from segcertify.sampling.smooth import Smooth
 from segcertify.sampling.stages import Stopwatch, stage
@@ -122,7 +124,7 @@ def measure(
     cuda_gib = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None
     with Stopwatch(device) as watch, network.marked(model, watch):
         instrumented = seconds(device, certify)
-    calls = passes(draws, draws.batch_sizes(n, n0))
+    calls = passes(draws, evenly(n0 + n, draws.most))
     network.run(calls, device)  # warm
     networks = repeated(device, lambda: network.run(calls, device), repeats)
     (certificate,) = made

@@ -32,7 +32,7 @@ def audited_metric(
 
     from segcertify.audit import audit_metric
     from segcertify.models import card_of
-    from segcertify.sampling.draws import working_device
+    from segcertify.sampling.inputs import working_device
     from segcertify.sampling.segmenter import base_labels
 
     card, x = card_of(model), torch.from_numpy(found.x)

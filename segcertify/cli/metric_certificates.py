@@ -32,7 +32,7 @@ def print_metrics(
     import torch
 
     from segcertify.models import card_of
-    from segcertify.sampling.draws import working_device
+    from segcertify.sampling.inputs import working_device
     from segcertify.sampling.metrics import certify_metrics
     from segcertify.sampling.segmenter import base_labels
     from segcertify.storage.lock import locked

@@ -317,7 +317,7 @@ def chosen_device(device: str | None) -> str:
     """The device that was named, if it is there; by default CUDA if there is one, else the CPU."""
     import torch
 
-    from segcertify.sampling.draws import require_device
+    from segcertify.sampling.inputs import require_device
 
     return str(require_device(device or ("cuda" if torch.cuda.is_available() else "cpu")))
 

@@ -114,7 +114,7 @@ def run_training(
 ) -> None:  # fmt: skip
     """Train, and print the files. ``job`` is `segcertify.training.train` with a network, its data and a recipe."""
     from segcertify.data import load
-    from segcertify.sampling.draws import require_device
+    from segcertify.sampling.inputs import require_device
     from segcertify.training import Intervals
 
     printer = Printer(json, quiet)

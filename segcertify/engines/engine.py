@@ -15,8 +15,8 @@ from segcertify.engines.pool import PATIENCE, Pool
 from segcertify.engines.processes import ProcessWorker
 from segcertify.engines.source import Source, pickled
 from segcertify.errors import InputError, require_integer, require_positive, unknown
-from segcertify.sampling.draws import require_device
 from segcertify.sampling.identity import weights_digest
+from segcertify.sampling.inputs import require_device
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.shared import SharedSmooth, Smoothing, alone
 

@@ -47,8 +47,8 @@ from segcertify.progress import progress_bar
 from segcertify.records import AttackSettings, Configuration, MetricSettings, Record, RunFolder, Setting, distinct
 from segcertify.records.settings import require_cap
 from segcertify.report.run import Run
-from segcertify.sampling.draws import working_device
 from segcertify.sampling.identity import identity
+from segcertify.sampling.inputs import working_device
 from segcertify.sampling.seeds import seed_of_run
 from segcertify.sampling.segmenter import Segmenter, for_sampling
 from segcertify.stats.correction import K_FWER, procedures

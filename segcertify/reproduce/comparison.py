@@ -21,7 +21,7 @@ from segcertify.report.table import Table
 from segcertify.reproduce.axis_angle import CAVEAT, UnprovenAxisAngle
 from segcertify.reproduce.paper_figures import sweep_notes
 from segcertify.reproduce.paper_tables import SWEPT, UNPROVEN, PaperRow, PaperTable, folder_of, setting_of
-from segcertify.sampling.draws import working_device
+from segcertify.sampling.inputs import working_device
 from segcertify.sampling.segmenter import Segmenter, base_labels, for_category
 
 Models = Mapping[str, Callable[[], Segmenter]]

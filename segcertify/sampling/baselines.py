@@ -16,7 +16,7 @@ from segcertify.certification import indiv_class
 from segcertify.errors import require_integer, require_probability
 from segcertify.noise import Noise
 from segcertify.progress import progress_bar
-from segcertify.sampling.draws import Input
+from segcertify.sampling.inputs import Input
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Smooth
 from segcertify.votes import require_mask

@@ -164,7 +164,7 @@ class Checkpoint:
 
     def _write(self, path: Path, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor]) -> None:
         began = time.monotonic()
-        self._draws.require_finite(phase, done)
+        self._draws.settle(phase, done)
         header = {
             "phase": phase, "done": done, "batch_size": self._draws.batch_size,
             "run": self._run, "seed_given": self._draws.seed_given, "model": self._model,

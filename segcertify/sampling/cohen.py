@@ -10,7 +10,8 @@ from segcertify.certificate import ABSTAIN, Certificate
 from segcertify.certification import indiv_class
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.noise import Noise
-from segcertify.sampling.draws import Draws, Input
+from segcertify.sampling.draws import Draws
+from segcertify.sampling.inputs import Input
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Smooth
 from segcertify.stats.binomial import p_values

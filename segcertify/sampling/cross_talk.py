@@ -9,6 +9,7 @@ noise moves them a lot.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import torch
@@ -49,12 +50,16 @@ class Tolerance:
     rounding: float = ROUNDING
     of_one: float = OF_ONE
     own: bool = False
+    last_bits: float = 1
+    """How many last bits of a logit its own rounding may change."""
 
 
 COARSE = Tolerance()
 """Of models that may compute in half precision, or in TF32 as GPUs do."""
-FINE = Tolerance(allowed=1 / 256, rounding=2.0**-14, of_one=1 / 128, own=True)
+FINE = Tolerance(allowed=1 / 256, rounding=2.0**-14, of_one=1 / 128, own=True, last_bits=32)
 """Of models that compute in single precision or better, on the CPU."""
+NONE = Tolerance(allowed=1 / 256, rounding=0.0, of_one=1 / 128, last_bits=0)
+"""Of the same kernels, which round alike: for answers in batches of one size."""
 
 
 def tolerance_of(model: Segmenter, output: torch.Tensor) -> Tolerance:
@@ -64,8 +69,6 @@ def tolerance_of(model: Segmenter, output: torch.Tensor) -> Tolerance:
 
 TIES = 0.002
 """A change of labels that is no more than rounding, as a share of all labels."""
-LAST_BITS = 32
-"""How many last bits of a logit its own rounding may change, where it is compared by its own scale."""
 SAMPLE = 4096
 """Of how many components the usual logits of a class are looked for."""
 DOUBT = 4
@@ -162,11 +165,28 @@ def chosen_entries(size: int, stream: DrawStream, count: int = ENTRIES) -> list[
     return sorted((0, size - 1, *between.tolist()), reverse=True)
 
 
+class Comparison:
+    """A comparison that is on its way on the device: `changes` waits for it."""
+
+    def __init__(self, found: Sequence[torch.Tensor], *, of_labels: int, exact: bool, tolerance: Tolerance) -> None:
+        self._found = torch.stack([each.to(found[-1].device, torch.float64) for each in found])
+        self._of_labels, self._exact, self._tolerance = of_labels, exact, tolerance
+
+    @cached_property
+    def changes(self) -> Changes:
+        """What it found."""
+        noise, logits, of_one, hidden, labels, by_noise, most = self._found.tolist()
+        return Changes(
+            bool(noise), logits, int(labels), int(by_noise), self._of_labels, self._exact,
+            logits_of_one=int(of_one), most=int(most), tolerance=self._tolerance, hidden=hidden,
+        )  # fmt: skip
+
+
 @stage("checks", whole=True)
-def changes(
+def compared(
     first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers], groups: Sequence[list[int]],
     tolerance: Tolerance,
-) -> Changes:  # fmt: skip
+) -> Comparison:  # fmt: skip
     """Compare ``first``, answers to chosen entries of a batch, with the answers to them in other batches.
 
     ``ask`` is called with each group of positions in ``first``, such as `pairs` or `halves`, and gives new answers.
@@ -175,21 +195,25 @@ def changes(
     noise, labels = _all_equal(first.batch, x), []
     logits = None if exact else _Logits(first.output, tolerance)
     for group in groups:
-        again = ask(group)
-        noise = noise | _inputs_differ(first.batch[group], again.batch, x)
-        labels.append(_unequal(first.labels[group], again.labels))
+        again, some = ask(group), _as_slice(group)
+        noise = noise | _inputs_differ(first.batch[some], again.batch, x)
+        labels.append(_unequal(first.labels[some], again.labels))
         if logits is not None:
-            logits.compare(group, again.output)
+            logits.compare(some, again.output)
     changed = torch.cat(labels)
     by_noise = _unequal(first.labels, first.labels.roll(1, 0)).sum()
     nothing = torch.zeros(())
     of_logits = (nothing,) * 3 if logits is None else (logits.share, logits.of_one, logits.hidden)
     found = [noise, *of_logits, changed.sum(), by_noise, changed.sum(0).max()]
-    numbers = torch.stack([each.to(changed.device, torch.float64) for each in found]).tolist()  # the device waits once
-    return Changes(
-        bool(numbers[0]), numbers[1], int(numbers[4]), int(numbers[5]), first.labels.numel(), exact,
-        logits_of_one=int(numbers[2]), most=int(numbers[6]), tolerance=tolerance, hidden=numbers[3],
-    )  # fmt: skip
+    return Comparison(found, of_labels=first.labels.numel(), exact=exact, tolerance=tolerance)
+
+
+def changes(
+    first: Answers, x: torch.Tensor, ask: Callable[[list[int]], Answers], groups: Sequence[list[int]],
+    tolerance: Tolerance,
+) -> Changes:  # fmt: skip
+    """What `compared` finds."""
+    return compared(first, x, ask, groups, tolerance).changes
 
 
 @stage("checks", whole=True)
@@ -222,6 +246,11 @@ def pairs(count: int) -> list[list[int]]:
 def halves(count: int) -> list[list[int]]:
     """Every other position, then the rest: no batch holds all entries that were chosen, such as the first and last."""
     return [list(range(start, count, 2)) for start in (0, 1)]
+
+
+def _as_slice(group: list[int]) -> slice:
+    """Positions at equal distances as a slice, which takes no copies."""
+    return slice(group[0], group[-1] + 1, group[1] - group[0] if len(group) > 1 else 1)
 
 
 def inputs_differ(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> bool:
@@ -257,7 +286,7 @@ class _Logits:
         self._change = self._of_one = torch.zeros((), dtype=torch.float64, device=output.device)
         self._other_shape = False
 
-    def compare(self, group: list[int], again: torch.Tensor) -> None:
+    def compare(self, group: slice, again: torch.Tensor) -> None:
         """Note the second answers to a group of entries."""
         if self._output.shape[1:] != again.shape[1:]:
             self._other_shape = True
@@ -266,7 +295,7 @@ class _Logits:
         self._change = self._change + _share(_sum(self._beyond(change, group, 1.0), self._axes), self._noise_of_classes)
         self._of_one = self._of_one + self._beyond(change, group, WORST).sum(0)
 
-    def _beyond(self, change: torch.Tensor, group: list[int], times: float) -> torch.Tensor:
+    def _beyond(self, change: torch.Tensor, group: slice, times: float) -> torch.Tensor:
         """A change of a group's logits, beyond some times their rounding."""
         return _wide((change - self._rounding(group, times)).clamp(min=0))
 
@@ -286,28 +315,27 @@ class _Logits:
     @property
     def hidden(self) -> torch.Tensor:
         """The rounding that is allowed, as a share of what noise changes, in the class where it is most."""
-        everything = list(range(len(self._output)))
-        allowed = _sum(self._rounding(everything, 1.0).expand_as(self._output), self._axes)
+        allowed = _sum(self._rounding(slice(None), 1.0).expand_as(self._output), self._axes)
         return torch.where(self._noise_of_classes > 0, allowed / self._noise_of_classes, 0.0).max()
 
 
-Rounding = Callable[[list[int], float], torch.Tensor]
+Rounding = Callable[[slice, float], torch.Tensor]
 """The rounding of a group's logits, some times what it usually is at most."""
 
 
 def _by_range(output: torch.Tensor, allowed: Tolerance, axes: Sequence[int]) -> Rounding:
     """A share of the range of each class."""
     low, high = output.amin(list(axes), keepdim=True), output.amax(list(axes), keepdim=True)
-    last_bits = torch.finfo(output.dtype).eps * torch.maximum(high.abs(), low.abs())
+    last_bits = allowed.last_bits * torch.finfo(output.dtype).eps * torch.maximum(high.abs(), low.abs())
     return lambda group, times: times * allowed.rounding * (high - low) + last_bits
 
 
 def _by_own_scale(output: torch.Tensor, allowed: Tolerance) -> Rounding:
     """A share of each logit's own scale."""
     centre, width = _densest(output)
-    bits = LAST_BITS * torch.finfo(output.dtype).eps
+    bits = allowed.last_bits * torch.finfo(output.dtype).eps
 
-    def rounding(group: list[int], times: float) -> torch.Tensor:
+    def rounding(group: slice, times: float) -> torch.Tensor:
         logits = output[group]
         size = logits.abs()
         return times * allowed.rounding * (torch.minimum(size, (logits - centre).abs()) + width) + bits * size

@@ -4,14 +4,11 @@ Draw j's noise depends on (seed, input id, j) alone: not on batch size, order or
 what ran before. The "candidate" and the "agree" draws share nothing.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -22,10 +19,12 @@ from segcertify.progress import Advance
 from segcertify.sampling.at_input import InputAnswers, may_be_labels
 from segcertify.sampling.batch_size import BUSY, halve_until_it_fits, out_of_memory
 from segcertify.sampling.identity import identity
+from segcertify.sampling.inputs import digested_beside, input_digest
 from segcertify.sampling.kernels.fused import fused, like_cuda
 from segcertify.sampling.kernels.philox import Law, is_fused
 from segcertify.sampling.kernels.scores import Scores
 from segcertify.sampling.outputs import Outputs, require_finite
+from segcertify.sampling.partition import Partition, Places
 from segcertify.sampling.probe import Probe, noisy_outputs
 from segcertify.sampling.segmenter import Resizing, Segmenter, asked, is_random, model_dtype
 from segcertify.sampling.stages import stage
@@ -33,7 +32,6 @@ from segcertify.sampling.streams import Address, DrawStream, Phase, Wanted
 from segcertify.sampling.verification import Verification
 from segcertify.votes import Votes
 
-Input = torch.Tensor | Array
 LAWS: Mapping[type[Any], Law] = {Gaussian: "normal", Laplace: "laplace", Uniform: "uniform"}
 """The noises that can be drawn where a model looks alone, and their laws."""
 Watch = Callable[[Phase, int, torch.Tensor], None]
@@ -59,9 +57,12 @@ class Draws:
         self._bad = torch.zeros(1, dtype=torch.int32, device=x.device)
         """The flag that kernels raise at scores that are not finite."""
         self._given = x if given is None else given
-        self._digest = _THREAD.submit(input_digest, self._given) if x.is_cuda else None
+        self._digest = digested_beside(self._given) if x.is_cuda else partial(input_digest, self._given)
         self._verified_sizes = {1}
         """The sizes of batches of which entries were asked again; a single entry has no others beside it."""
+        self._open: Verification | None = None
+        """What is known of the second answers to a batch, before anybody looked at it."""
+        self._partition = Partition()
         self.ahead = range(0)
         """The draws for agreement that come next after the candidates, and may join their last batch."""
         self._made: tuple[int, Outputs] | None = None
@@ -77,6 +78,7 @@ class Draws:
     ) -> Iterator[tuple[int, torch.Tensor]]:
         """Label maps (B, *components) of draws start .. stop - 1, and the index after each batch."""
         for end, drawn in self.outputs(phase, start, stop, ends=ends, advance=advance):
+            self.settle(phase, end)
             yield end, drawn.labels
 
     def outputs(
@@ -85,9 +87,8 @@ class Draws:
         """What the model says to draws start .. stop - 1, in batches, and the index after each.
 
         Each is to be counted before the next: a model may use the memory again. Batches end at each of ``ends``. Out of
-        memory halves the batch and goes on.
+        memory halves the batch and goes on. Whoever uses what was counted before the end calls `settle`.
         """
-
         while start < stop:
             limit = min(end for end in (*ends, stop) if end > start)
             size, drawn = self._made_before(phase, start, limit) or self._made_now(phase, start, limit, stop)
@@ -96,7 +97,8 @@ class Draws:
             start += size
             advance(size)  # before the yield: a run may end after this batch
             yield start, drawn
-        self.require_finite(phase, start)
+        if self._made is None:
+            self.settle(phase, start)
 
     def class_counts(
         self, phase: Phase, start: int, stop: int, counts: torch.Tensor, classes: int | None = None, *,
@@ -130,31 +132,54 @@ class Draws:
 
     def _made_now(self, phase: Phase, start: int, limit: int, stop: int) -> tuple[int, Outputs]:
         """How many draws the next batch from ``start`` has, up to ``limit``, and what the model says to them."""
-        wanted = self._next_size(limit - start)
-        ahead = self._ahead(wanted) if phase == "candidate" and start + wanted == stop else range(0)
-        batch: list[Address] = [(phase, index) for index in range(start, start + wanted)]
-        batch += [("agree", index) for index in ahead]
+        ahead = self.ahead if self._evenly and phase == "candidate" and limit == stop else range(0)
+        places = self._places(limit - start + len(ahead), phase, start)
+        wanted = range(start, limit)[: places.new]
+        joined = ahead[: places.new - len(wanted)]
+        batch: list[Address] = [(phase, index) for index in wanted] + [("agree", index) for index in joined]
+        if places.again and self._open is not None:
+            batch += self._open.again
+        batch += [("neighbour", start)] * places.spare
         try:
-            size, drawn = halve_until_it_fits(partial(self._verified, batch), len(batch))
+            size, drawn = halve_until_it_fits(partial(self._verified, batch, places), len(batch))
         except (InputError, RuntimeError) as error:
             raise self._failed(error, phase, start) from error
         if size < len(batch):
             self.batch_size = size
-        if size > wanted:
-            self._made = ahead.start, drawn.part(slice(wanted, None))
-            return wanted, drawn.part(slice(wanted))
-        return size, drawn
+        own, made = min(size, len(wanted)), min(size, places.new)
+        if made > own:
+            self._made = ahead.start, drawn.part(slice(own, made))
+        return own, drawn if own == size else drawn.part(slice(own))
 
-    def _verified(self, batch: Sequence[Address], size: int) -> Outputs:
+    def _places(self, left: int, phase: Phase, start: int) -> Places:
+        """The places of the next batch. What is known of second answers is looked at, if none are to come in it."""
+        if not self._evenly:
+            return Places(min(self.most, left))
+        found = self._open
+        owed = 0 if found is None or found.asked_among_others else len(found.again)
+        places = self._partition.next(left, self.most, owed)
+        if found is not None and not places.again:
+            self.settle(phase, start)
+        return places
+
+    def _verified(self, batch: Sequence[Address], places: Places, size: int) -> Outputs:
         """What the model says to the first draws of a batch; the first of each size is verified."""
-        batch = batch[:size]
-        verification = Verification(self, batch) if size not in self._verified_sizes else None
+        whole, batch = size == len(batch), batch[:size]
+        later = whole and places.others_follow and self.classes is not None
+        new = size not in self._verified_sizes
+        verification = Verification(self, batch, later=later) if new else None
         drawn = self.made(batch)
         if drawn.components != self.components:  # makes label maps, unless kernels do: memory may run out here
             raise InputError(f"the model's components changed from {self.components} to {drawn.components}")
         if verification is not None:
-            drawn = verification.compare(verification.first(drawn))
+            drawn = verification.first(drawn)
+            if later:
+                self._open = verification
+            else:
+                drawn = verification.compare(drawn)
             self._verified_sizes.add(size)
+        elif whole and places.again and self._open is not None:
+            self._open.among_others(drawn.at(range(places.new, places.new + places.again)))
         return drawn
 
     def _made_before(self, phase: Phase, start: int, limit: int) -> tuple[int, Outputs] | None:
@@ -164,37 +189,29 @@ class Draws:
             return None
         return len(made[1].batch), made[1]
 
-    def _ahead(self, size: int) -> range:
-        """The draws for agreement that join a batch of candidates: on CUDA, if there is room for as many at least."""
-        room = self._most - size if self._evenly else 0
-        return self.ahead[:room] if room >= min(size, len(self.ahead)) else range(0)
-
-    def _next_size(self, left: int) -> int:
-        """The size of the next batch. Of sizes that were found, the same in about all batches: captured once."""
-        return -(-left // -(-left // self._most)) if self._evenly else min(self._most, left)
-
     @property
     def _evenly(self) -> bool:
         return self.even and like_cuda(self.x)
 
     @property
-    def _most(self) -> int:
+    def most(self) -> int:
         """How many draws a batch has at most."""
         busy = BUSY // self.read_input.numel() if self._evenly else self.batch_size
         return min(self.batch_size, max(1, busy))
 
-    def batch_sizes(self, n: int, n0: int) -> list[int]:
-        """The sizes of the batches in which n0 and then n draws are made, as long as memory suffices."""
-        sizes, left, self.ahead = list[int](), {"candidate": n0, "agree": n}, range(n)
-        for phase in ("candidate", "agree"):
-            while left[phase]:
-                sizes.append(self._next_size(left[phase]))
-                left[phase] -= sizes[-1]
-                if phase == "candidate" and not left[phase]:
-                    joined = len(self._ahead(sizes[-1]))
-                    sizes[-1] += joined
-                    left["agree"] -= joined
-        return sizes
+    def settle(self, phase: Phase, done: int) -> None:
+        """Refuse the draws so far if entries of their batches influence each other, or if scores were not finite.
+
+        On CUDA nobody looked before: that waits for the device.
+        """
+        self.require_finite(phase, done)
+        if self._open is None:
+            return
+        try:
+            self._open.settle()
+        except (InputError, RuntimeError) as error:
+            raise self._failed(error, phase, done) from error
+        self._open = None
 
     def require_finite(self, phase: Phase, start: int) -> None:
         """Refuse the draws so far if the model gave scores that are not finite: the kernels only raise a flag."""
@@ -239,7 +256,7 @@ class Draws:
         self, candidate: Array, agree: Array, *, n: int, n0: int, others: Mapping[str, Any] = MappingProxyType({})
     ) -> Votes:
         """Votes that say which input, noise and seed they come from; ``others`` are more of their fields."""
-        self.require_finite("agree", n)
+        self.settle("agree", n)
         return Votes(
             candidate, agree, n=n, n0=n0, noise=self.noise, seed=self.seed, input_id=self.input_id,
             input_shape=self.input_shape, input_digest=self.input_digest, fingerprint=self.fingerprint,
@@ -256,7 +273,7 @@ class Draws:
     @property
     def input_digest(self) -> str:
         """The input's digest, of which a GPU's work does not wait: a thread computes it meanwhile."""
-        return self._digest.result() if isinstance(self._digest, Future) else input_digest(self._given)
+        return self._digest()
 
     def outputs_at_input(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The model's output for noisy copies of the input itself, and these copies: models may differ there alone."""
@@ -316,80 +333,3 @@ class Draws:
 def count_type(n: int) -> torch.dtype:
     """The smallest type that holds counts up to n, of those in which torch adds."""
     return next(t for t in (torch.uint8, torch.int16, torch.int32) if n <= torch.iinfo(t).max or t == torch.int32)
-
-
-def working_device(device: str | torch.device | None, model: Segmenter, x: Input | None = None) -> torch.device:
-    """The device that was named, else the model's, else the input's."""
-    if device is not None:
-        return require_device(device)
-    if isinstance(model, nn.Module):
-        for parameter in model.parameters():
-            return parameter.device
-    return x.device if isinstance(x, torch.Tensor) else torch.device("cpu")
-
-
-def require_device(device: str | torch.device) -> torch.device:
-    """A device that torch can use here."""
-    try:
-        chosen = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise InputError(f"device must be such as 'cpu' or 'cuda', but got {device!r} ({error})") from None
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device={str(device)!r}: this machine has no CUDA device that torch can use")
-    try:
-        torch.zeros(1, device=chosen).cpu()
-    except (RuntimeError, AssertionError, ImportError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(
-            f"device={str(device)!r} cannot be used here ({reason}): use cpu, or cuda where it is"
-        ) from None
-    return chosen
-
-
-def require_input(x: Input, device: torch.device) -> torch.Tensor:
-    """One finite float input on the device."""
-    return require_finite_input(as_floats(x).to(device))
-
-
-def on_its_way(x: torch.Tensor, device: torch.device) -> Callable[[], torch.Tensor]:
-    """Gives an input on a device. To CUDA it goes through page-locked memory, which a thread fills meanwhile."""
-    if device.type != "cuda" or x.is_cuda:
-        return lambda: x.to(device)
-    staged = _THREAD.submit(lambda: torch.empty_like(x, pin_memory=True).copy_(x))
-    return lambda: staged.result().to(device, non_blocking=True)
-
-
-def require_finite_input(x: torch.Tensor) -> torch.Tensor:
-    """Refuse an input that holds NaN or infinity."""
-    bad = int((~torch.isfinite(x)).sum())
-    if bad:
-        raise InputError(f"x has {bad} entries that are NaN or infinite: clean it before certifying")
-    return x
-
-
-def as_floats(x: Input) -> torch.Tensor:
-    """One dense input in single or double precision, where it is."""
-    if isinstance(x, np.ndarray):
-        plain = x.dtype.newbyteorder("=") if x.dtype != np.longdouble else np.dtype(np.float64)
-        x = np.ascontiguousarray(x, plain) if x.dtype.kind in "fiub" else x
-    try:
-        tensor = torch.as_tensor(x).detach()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"x must be a tensor or an array of floats, but got {type(x).__name__} ({error})") from None
-    if not tensor.is_floating_point():
-        raise InputError(f"x must hold floats, but got {tensor.dtype}: for 8-bit images divide by 255")
-    if tensor.layout != torch.strided:
-        raise InputError(f"x must be dense, but its layout is {tensor.layout}: use x.to_dense()")
-    tensor = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
-    if tensor.numel() == 0:
-        raise InputError(f"x is empty: its shape is {tuple(tensor.shape)}")
-    return tensor
-
-
-_THREAD = ThreadPoolExecutor(1, thread_name_prefix="input")
-"""What reads inputs beside the work of Python: copies and digests."""
-
-
-def input_digest(x: torch.Tensor) -> str:
-    """A digest of an input's bytes, as votes keep it beside the shape, without which it says too little."""
-    return hashlib.sha256(x.cpu().contiguous().view(-1).view(torch.uint8).numpy().data).hexdigest()

@@ -14,7 +14,8 @@ from segcertify.noise import Noise
 from segcertify.preprocessing import Preprocessing
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, State, recorded_seed
-from segcertify.sampling.draws import Draws, Input
+from segcertify.sampling.draws import Draws
+from segcertify.sampling.inputs import Input
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Path, Smooth
 from segcertify.sampling.streams import Phase

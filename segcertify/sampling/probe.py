@@ -48,6 +48,8 @@ class Probe:
     """How many classes the logits have; None for a model that gives labels."""
     seconds: float = field(default=0.0, compare=False)
     """What a draw took in the last pass; 0 on CUDA, where nothing waits for the end."""
+    sizes: set[int] = field(default_factory=set, compare=False)
+    """Of batches, whatever their input, that gave the answers that the model gives to a few entries."""
 
 
 def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | None) -> Probe:

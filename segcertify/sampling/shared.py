@@ -23,7 +23,8 @@ from segcertify.errors import InputError
 from segcertify.noise import Noise
 from segcertify.progress import Advance
 from segcertify.sampling.at_input import InputAnswers
-from segcertify.sampling.draws import Counts, Draws, Input, as_floats, input_digest, require_input
+from segcertify.sampling.draws import Counts, Draws
+from segcertify.sampling.inputs import Input, as_floats, input_digest, require_input
 from segcertify.sampling.metrics import MetricRecorder
 from segcertify.sampling.seeds import Seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter

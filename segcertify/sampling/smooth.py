@@ -19,17 +19,16 @@ from segcertify.preprocessing import Preprocessing, require_plain
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, recorded_seed
 from segcertify.sampling.counting import Kept, last, require_prefixes, sampled
-from segcertify.sampling.draws import (
-    Draws,
+from segcertify.sampling.draws import Draws, Watch
+from segcertify.sampling.identity import identity, identity_with_answers, weights_state
+from segcertify.sampling.inputs import (
     Input,
-    Watch,
     as_floats,
     on_its_way,
     require_device,
     require_finite_input,
     working_device,
 )
-from segcertify.sampling.identity import identity, identity_with_answers, weights_state
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter, for_sampling, require_ready

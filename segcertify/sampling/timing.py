@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from segcertify.errors import require_integer, require_positive
-from segcertify.sampling.draws import Input
+from segcertify.sampling.inputs import Input
 from segcertify.sampling.smooth import Smooth
 
 

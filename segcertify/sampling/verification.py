@@ -1,13 +1,18 @@
 """Verification: some draws of the first batch of each size are asked again, and nothing may have changed.
 
-Of a faster copy on CUDA they are asked beside the batch, on a stream of their own: small batches keep a GPU waiting for
-the next kernel, while a large one fills it. Any other model may use its memory again, and is asked one thing at a time.
+They are asked a few at a time: a copy of the network on CUDA beside the batch, on a stream of its own, since small
+batches keep a GPU waiting for the next kernel, while a large one fills it. Any other model may use its memory again,
+and is asked one thing at a time.
+
+Where a batch as large follows, they are asked there too, among other draws and at other places. The same kernels round
+alike, so that nothing at all should have changed. If so, that is enough from then on: a few at a time a model is asked
+once for each kind of input. Nobody waits for what is found before the draws are used (`Verification.settle`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,10 +20,13 @@ import torch
 from segcertify.sampling.cross_talk import (
     FINE,
     MORE,
+    NONE,
     Answers,
     Changes,
+    Comparison,
     changes,
     chosen_entries,
+    compared,
     halves,
     many_changes,
     pairs,
@@ -35,14 +43,30 @@ if TYPE_CHECKING:
 
 
 class Verification:
-    """The second answers to some draws of a batch, given by the addresses of all its draws."""
+    """The second answers to some draws of a batch, given by the addresses of all its draws.
 
-    def __init__(self, draws: Draws, batch: Sequence[Address]) -> None:
+    With ``later`` a batch of the same size is to follow, in which they are asked again (`among_others`).
+    """
+
+    def __init__(self, draws: Draws, batch: Sequence[Address], *, later: bool = False) -> None:
         self._draws, self._batch = draws, batch
         self._entries = self._chosen()
         self._ahead: dict[int, Answers] = {}
+        self._among: Comparison | None = None
+        self._in_pairs = not (later and len(batch) in draws.probe.sizes)
         beside = draws.x.is_cuda and isinstance(getattr(draws.model, EXECUTION, None), Execution)
-        self._before = torch.cuda.current_stream(draws.x.device).record_event() if beside else None
+        asked_now = beside and self._in_pairs
+        self._before = torch.cuda.current_stream(draws.x.device).record_event() if asked_now else None
+
+    @property
+    def again(self) -> list[Address]:
+        """The draws that are asked again, in their order."""
+        return [self._batch[entry] for entry in self._entries]
+
+    @property
+    def asked_among_others(self) -> bool:
+        """Whether `among_others` was told what they say."""
+        return self._among is not None
 
     def first(self, drawn: Outputs) -> Outputs:
         """Note the batch's own answers; the same outputs, where they outlast what is asked from here on."""
@@ -52,22 +76,55 @@ class Verification:
         self._ask_beside(self._before)
         return drawn
 
+    def among_others(self, answers: Answers) -> None:
+        """Compare with the answers to all of them in another batch of the same size, without waiting for the device."""
+        everything = list(range(len(self._entries)))
+        self._among = compared(self._first, self._draws.read_input, lambda _: answers, [everything], NONE)
+
     def compare(self, drawn: Outputs) -> Outputs:
-        """Refuse a model or a noise whose draws influence each other; the outputs, where the model left them alone."""
-        draws, x = self._draws, self._draws.read_input
-        if self._before is not None:
-            torch.cuda.current_stream(x.device).wait_stream(_beside(x.device))
-        tolerance = tolerance_of(draws.model, self._first.output)
-        changed = changes(self._first, x, self._again, pairs(len(self._entries)), tolerance)
+        """`settle` at once; the outputs, where the model left them alone."""
+        changed = self._pairs.changes
+        drawn = drawn.kept() if changed.doubtful else drawn
+        self.settle()
+        if found := self._more(drawn, changed):
+            raise dependent_answers(self._draws.model, found)
+        return drawn
+
+    def settle(self) -> None:
+        """Refuse a model or a noise whose draws influence each other."""
+        among = None if self._among is None else self._among.changes
+        if among is not None and among.noise:
+            raise dependent_noise(self._draws.noise)
+        alike = among is not None and not among.found
+        if self._in_pairs or not alike:
+            self._settle_pairs(alike=alike, asked=among is not None)
+        self._draws.probe.sizes.add(len(self._batch))
+
+    def _settle_pairs(self, *, alike: bool, asked: bool) -> None:
+        """The same by what few were asked at a time.
+
+        Where that leaves doubt, or nothing was ``alike`` among others that were ``asked``, copies are put beside them.
+        """
+        draws, changed = self._draws, self._pairs.changes
         draws.require_finite(*self._batch[0])
         if changed.noise:
             raise dependent_noise(draws.noise)
-        if changed.doubtful:
-            drawn = drawn.kept()
-            changed = changes(self._first, x, self._among_others, halves(len(self._entries)), FINE)
-        if found := changed.found or self._more(drawn, changed):
-            raise dependent_answers(draws.model, found)
-        return drawn
+        if changed.found and not changed.doubtful:
+            raise dependent_answers(draws.model, changed.found)
+        if not alike and (asked or changed.doubtful):
+            groups = halves(len(self._entries))
+            changed = changes(self._first, draws.read_input, self._among_copies, groups, FINE)
+            if changed.found:
+                raise dependent_answers(draws.model, changed.found)
+
+    @cached_property
+    def _pairs(self) -> Comparison:
+        """What changed where few are asked at a time."""
+        draws = self._draws
+        if self._before is not None:
+            torch.cuda.current_stream(draws.x.device).wait_stream(_beside(draws.x.device))
+        tolerance = tolerance_of(draws.model, self._first.output)
+        return compared(self._first, draws.read_input, self._again, pairs(len(self._entries)), tolerance)
 
     def _chosen(self, *count: int) -> list[int]:
         draws, size = self._draws, len(self._batch)
@@ -87,7 +144,7 @@ class Verification:
         """New answers to some of the entries, in a batch of these alone."""
         return self._draws.made([self._batch[self._entries[position]] for position in positions]).answers()
 
-    def _among_others(self, positions: list[int]) -> Answers:
+    def _among_copies(self, positions: list[int]) -> Answers:
         """New answers to some of the entries, each at its place in a batch as large, among copies of another draw."""
         places = [self._entries[position] for position in positions]
         other: Address = ("neighbour", places[0])

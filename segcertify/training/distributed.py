@@ -10,7 +10,7 @@ import torch
 from torch import distributed, nn
 
 from segcertify.errors import InputError
-from segcertify.sampling.draws import require_device
+from segcertify.sampling.inputs import require_device
 
 
 @dataclass(frozen=True)

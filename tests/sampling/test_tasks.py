@@ -7,7 +7,7 @@ from shared_models import Parts, brightness, small_network
 
 import segcertify as sc
 from segcertify.sampling import tasks
-from segcertify.sampling.draws import input_digest
+from segcertify.sampling.inputs import input_digest
 from segcertify.sampling.tasks import AnswerAtInput, Base, Compare, Count, Host, Prepare, Subject
 
 IMAGE = np.random.default_rng(0).random((3, 12, 16), np.float32)
