@@ -4,6 +4,7 @@ Draw j's noise depends on (seed, input id, j) alone: not on batch size, order or
 what ran before. The "candidate" and the "agree" draws share nothing.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -67,6 +68,8 @@ class Draws:
         """The draws for agreement that come next after the candidates, and may join their last batch."""
         self._made: tuple[int, Outputs] | None = None
         """The first of those that did, and what the model said to them."""
+        self._begun: tuple[object, tuple[int, Outputs]] | None = None
+        """The first batch of a run, if it was begun before the run."""
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -91,7 +94,11 @@ class Draws:
         """
         while start < stop:
             limit = min(end for end in (*ends, stop) if end > start)
-            size, drawn = self._made_before(phase, start, limit) or self._made_now(phase, start, limit, stop)
+            size, drawn = (
+                self._taken((phase, start, limit, stop))
+                or self._made_before(phase, start, limit)
+                or self._made_now(phase, start, limit, stop)
+            )
             if self.watch is not None:
                 self.watch(phase, start, drawn.labels)
             start += size
@@ -129,6 +136,20 @@ class Draws:
         """Make draws for `watch` alone; gives the index after each batch."""
         for end, _ in self.outputs(phase, start, stop, advance=advance):
             yield end
+
+    def begin(self, *, n: int, n0: int, first: int = 0, prefixes: Sequence[int] = ()) -> None:
+        """Have the first batch of a run made, as `segcertify.sampling.counting.sampled` asks for it."""
+        if n0:
+            self.ahead = range(first, first + min((*prefixes, n)))
+            place: tuple[Phase, int, int, int] = "candidate", 0, n0, n0
+        else:
+            place = "agree", first, first + min((*prefixes, n)), first + n
+        self._begun = place, self._made_now(*place)
+
+    def _taken(self, place: object) -> tuple[int, Outputs] | None:
+        """What was begun, if it is the batch that comes now."""
+        begun, self._begun = self._begun, None
+        return begun[1] if begun is not None and begun[0] == place else None
 
     def _made_now(self, phase: Phase, start: int, limit: int, stop: int) -> tuple[int, Outputs]:
         """How many draws the next batch from ``start`` has, up to ``limit``, and what the model says to them."""
@@ -196,8 +217,10 @@ class Draws:
     @property
     def most(self) -> int:
         """How many draws a batch has at most."""
-        busy = BUSY // self.read_input.numel() if self._evenly else self.batch_size
-        return min(self.batch_size, max(1, busy))
+        if not self._evenly:
+            return self.batch_size
+        read = self.x.shape if self._read_size is None else (len(self.x), *self._read_size)
+        return min(self.batch_size, max(1, BUSY // math.prod(read)))
 
     def settle(self, phase: Phase, done: int) -> None:
         """Refuse the draws so far if entries of their batches influence each other, or if scores were not finite.

@@ -26,6 +26,7 @@ from segcertify.sampling.at_input import InputAnswers
 from segcertify.sampling.draws import Counts, Draws
 from segcertify.sampling.inputs import Input, as_floats, input_digest, require_input
 from segcertify.sampling.metrics import MetricRecorder
+from segcertify.sampling.running import Begin
 from segcertify.sampling.seeds import Seed, seed_of_run
 from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.smooth import Smooth
@@ -62,8 +63,10 @@ class SharedSmooth(Smooth):
         self.pace: dict[torch.Size, float] = {}
         """The seconds of a draw at inputs of each shape, as last measured."""
 
-    def draws(self, x: Input, input_id: str = "", *, recorded: Seed | None = None) -> Draws:
-        """The addressed draws at one input, after a worker's checks of the model."""
+    def draws(
+        self, x: Input, input_id: str = "", *, recorded: Seed | None = None, begin: Begin | None = None
+    ) -> Draws:  # fmt: skip
+        """The addressed draws at one input, after a worker's checks of the model. None is begun here."""
         given = as_floats(x)
         x = require_input(given, torch.device("cpu"))
         self.noise.check(tuple(x.shape))
@@ -75,7 +78,7 @@ class SharedSmooth(Smooth):
             if new := kind not in self._prepared:
                 self._prepared[kind] = self.workers.submit(Prepare(subject), array, about=subject.input_id)
         prepared = self._prepared[kind].result()
-        self._described = prepared.identity
+        self._running.described = prepared.identity
         for said in prepared.warnings if new else ():
             warnings.warn(said, stacklevel=2)
         draws = SharedDraws(self, subject, x, array=array, prepared=prepared, seed=seed)

@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,20 +21,12 @@ from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import Checkpoint, recorded_seed
 from segcertify.sampling.counting import Kept, last, require_prefixes, sampled
 from segcertify.sampling.draws import Draws, Watch
-from segcertify.sampling.identity import identity, identity_with_answers, weights_state
-from segcertify.sampling.inputs import (
-    Input,
-    as_floats,
-    on_its_way,
-    require_device,
-    require_finite_input,
-    working_device,
-)
-from segcertify.sampling.probe import Probe, probe
+from segcertify.sampling.identity import identity_with_answers
+from segcertify.sampling.inputs import Input, as_floats, require_device, working_device
+from segcertify.sampling.running import Begin, Running
 from segcertify.sampling.seeds import Seed, as_seed, seed_of_run
-from segcertify.sampling.segmenter import Segmenter, for_sampling, require_ready
+from segcertify.sampling.segmenter import Segmenter
 from segcertify.sampling.stored_votes import StoredVotes
-from segcertify.sampling.units import warn_of_units
 from segcertify.stats.correction import Correction, procedure
 from segcertify.stats.planning import require_certifiable, smallest_n
 from segcertify.votes import Votes, require_mask, seed_text
@@ -91,9 +84,7 @@ class Smooth:
         self._seed = as_seed(seed)
         self.batch_size = None if batch_size is None else require_integer("batch_size", batch_size)
         self.device = None if device is None else require_device(device)
-        self._running, self._described = model, dict[str, Any]()
-        self._weights: object = None
-        self._probes: dict[tuple[torch.Size, torch.dtype, torch.device], Probe] = {}
+        self._running = Running(model, self.noise, self.batch_size)
 
     def __repr__(self) -> str:
         name = getattr(self.model, "__name__", type(self.model).__name__)
@@ -104,36 +95,21 @@ class Smooth:
         """The seed of all calls; None if each call draws a new one."""
         return None if self._seed is None else self._seed.value
 
-    def draws(self, x: Input, input_id: str = "", *, recorded: Seed | None = None) -> Draws:
+    def draws(
+        self, x: Input, input_id: str = "", *, recorded: Seed | None = None, begin: Begin | None = None
+    ) -> Draws:  # fmt: skip
         """The addressed draws at one input, after the checks of the input and the model.
 
-        ``recorded`` is the seed of a run that these draws continue, if there is one.
+        ``recorded`` is the seed of a run that these draws continue, if there is one. A GPU that knows such inputs does
+        what ``begin`` asks of it while the model is looked at.
         """
-        given = as_floats(x)
+        given, seed = as_floats(x), partial(seed_of_run, self._seed, recorded)
         device = working_device(self.device, self.model, given)
-        arriving = on_its_way(given, device)
-        require_ready(self.model, device)
-        self.noise.check(tuple(given.shape))
-        if self._weights != (now := weights_state(self.model)):
-            self._weights, self._running = now, for_sampling(self.model)
-            self._described = identity(self._running)
-            self._probes.clear()
-        x = require_finite_input(arriving())
-        kind = x.shape, x.dtype, x.device
-        if kind not in self._probes:
-            warn_of_units(x, self.noise)
-            self._probes[kind] = probe(self._running, self.noise, x, self.batch_size)
-        seed = seed_of_run(self._seed, recorded)
-        draws = Draws(
-            self._running, self.noise, x, self._probes[kind], seed=seed.value, seed_given=seed.given,
-            input_id=str(input_id), given=given,
-        )  # fmt: skip
-        draws.even = self.batch_size is None
-        return draws
+        return self._running.draws(given, device, seed, str(input_id), begin=begin)
 
     def identity(self, draws: Draws) -> dict[str, Any]:
         """The model in plain values, as votes keep it (`segcertify.sampling.identity`); ``draws`` are any of its."""
-        return identity_with_answers(self._described, self.model, draws.answers)
+        return identity_with_answers(self._running.described, self.model, draws.answers)
 
     def votes(
         self,
@@ -202,10 +178,12 @@ class Smooth:
             raise InputError("metrics need all n draws, but looks may stop earlier: use metrics or looks")
         first = require_integer("first", first, at_least=0)
         prefixes = require_prefixes(prefixes, times, n=n, n0=n0)
+        begin = None if checkpoint else partial(Draws.begin, n=n, n0=n0, first=first, prefixes=prefixes)
         return self._votes(
-            self.draws(x, input_id, recorded=recorded_seed(checkpoint)), n=n, n0=n0, mask=mask, first=first,
-            prefixes=prefixes, looks=times, until=until, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
-            preprocessing=preprocessing, counts=counts, classes=classes, progress=progress, watch=watch,
+            self.draws(x, input_id, recorded=recorded_seed(checkpoint), begin=begin), n=n, n0=n0, mask=mask,
+            first=first, prefixes=prefixes, looks=times, until=until, checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every, preprocessing=preprocessing, counts=counts, classes=classes,
+            progress=progress, watch=watch,
         )  # fmt: skip
 
     def _votes(
@@ -276,10 +254,11 @@ class Smooth:
         alpha = require_probability("alpha", alpha)
         chosen = procedure(correction, k=k, b=b)
         stored = StoredVotes(save_votes)
-        draws = self.draws(x, input_id, recorded=recorded_seed(checkpoint) or stored.seed)
+        n, n0 = require_integer("n", n), require_integer("n0", n0, at_least=0)
+        begin = None if checkpoint or save_votes or looks else partial(Draws.begin, n=n, n0=n0)
+        draws = self.draws(x, input_id, recorded=recorded_seed(checkpoint) or stored.seed, begin=begin)
         self.noise.radius(tau, norm, draws.input_shape)  # refuse a norm that this noise cannot prove
         tested = np.ones(draws.components, bool) if mask is None else require_mask(mask, draws.components)
-        n, n0 = require_integer("n", n), require_integer("n0", n0, at_least=0)
         count = looks if isinstance(looks, int) else len(looks)
         N, level = int(tested.sum()), alpha / max(1, count)
         require_certifiable(N, tau, level, chosen, n, pilot=n0 > 0)

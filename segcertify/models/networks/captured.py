@@ -1,8 +1,8 @@
-"""Captured: a network's pass over a small batch as a CUDA graph, recorded once for each kind of input and replayed.
+"""Captured: a network's pass over a batch as a CUDA graph, recorded once for each kind of input and replayed.
 
-A GPU finishes a small batch sooner than Python asks for its hundreds of kernels one by one. A graph asks once for all
-of them: the same kernels in the same order, so the same numbers. A recording is used only after it gave, bit for bit,
-what the network gave for the same input.
+A GPU finishes a small batch sooner than Python asks for its hundreds of kernels one by one, and while it computes a
+larger one, Python has other things to do. A graph asks once for all of them: the same kernels in the same order, so the
+same numbers. A recording is used only after it gave, bit for bit, what the network gave for the same input.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ from segcertify.sampling.batch_size import out_of_memory, takes_are_measured
 
 Forward = Callable[[Tensor], Tensor]
 
-LARGEST = 2**22
-"""Numbers in an input. With more, an H200 is busy with HRNetV2-W48 for longer than Python asks."""
+LARGEST = 2**25
+"""Numbers in an input. With more, a GPU is busy for much longer than Python asks."""
+RECORDED = 4
+"""Which input of a kind is recorded, which takes as long as some passes: many kinds never have so many."""
 MOST = 16
 """How many kinds of input of one network are recorded; others run as ever."""
+HELD = 1 / 16
+"""The share of a device's memory that a recording may keep to itself."""
 
 
 def capture(network: nn.Module) -> None:
@@ -34,7 +38,7 @@ def capture(network: nn.Module) -> None:
 class Captured:
     """A forward pass of one tensor that depends on nothing else: no randomness, no state but weights at their places.
 
-    The second input of a kind (its shape, strides, precision and place, without gradients) is recorded. What cannot be
+    The fourth input of a kind (its shape, strides, precision and place, without gradients) is recorded. What cannot be
     recorded runs as ever.
     """
 
@@ -63,7 +67,7 @@ class Captured:
         kind = _kind(batch)
         if kind not in self._graphs:
             self._seen[kind] += 1
-            if self._seen[kind] < 2 or len(self._graphs) >= MOST:
+            if self._seen[kind] < RECORDED or len(self._graphs) >= MOST:
                 return None
             stream = torch.cuda.current_stream(batch.device).cuda_stream
             pool = self._pools.setdefault(stream, torch.cuda.graph_pool_handle())
@@ -107,6 +111,7 @@ def _recorded(forward: Forward, batch: Tensor, pool: Any) -> _Graph | None:
     priority = torch.cuda.current_stream(batch.device).priority  # which a recorded kernel keeps
     graph: Any = torch.cuda.CUDAGraph()
     aside: Any = torch.cuda.Stream(batch.device, priority=priority)  # type: ignore[no-untyped-call]
+    held = torch.cuda.memory_reserved(batch.device)
     try:
         with uncached:
             aside.wait_stream(torch.cuda.current_stream(batch.device))
@@ -115,6 +120,11 @@ def _recorded(forward: Forward, batch: Tensor, pool: Any) -> _Graph | None:
             torch.cuda.current_stream(batch.device).wait_stream(aside)
             with torch.cuda.graph(graph, pool=pool, stream=aside, capture_error_mode="thread_local"):
                 output = forward(given)
+        held = torch.cuda.memory_reserved(batch.device) - held
+        if held > HELD * torch.cuda.get_device_properties(batch.device).total_memory:
+            del graph, output, given
+            torch.cuda.empty_cache()
+            return None
         recorded = _Graph(graph, given, output)
         return recorded if torch.equal(recorded.replayed(batch), forward(batch)) else None
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""A captured network gives what the network gives; on a GPU from the second input of a kind on by replaying."""
+"""A captured network gives what the network gives; on a GPU from the fourth input of a kind on by replaying."""
 
 import copy
 
@@ -67,10 +67,10 @@ def batches(count, size=8):
 @pytest.mark.cuda
 def test_replayed_answers_are_those_of_the_network(pair):
     plain, net = pair
-    for number, batch in enumerate(batches(4)):
+    for number, batch in enumerate(batches(6), 1):
         assert torch.equal(net(batch), plain(batch))
-        assert recorded(net) == (number > 0)
-    for batch in batches(3, size=16):
+        assert recorded(net) == (number >= captured.RECORDED)
+    for batch in batches(5, size=16):
         assert torch.equal(net(batch), plain(batch))
     first, second = (net(batch) for batch in batches(2))
     assert not torch.equal(first, second), "an answer lies in memory that the next pass writes to"
@@ -80,7 +80,7 @@ def test_replayed_answers_are_those_of_the_network(pair):
 @pytest.mark.cuda
 def test_weights_that_change_in_place_are_seen(pair):
     plain, net = pair
-    for batch in batches(3):
+    for batch in batches(5):
         net(batch)
     plain[2].weight.mul_(2), net[2].weight.mul_(2)
     assert torch.equal(net(batch), plain(batch))
@@ -89,7 +89,7 @@ def test_weights_that_change_in_place_are_seen(pair):
 @pytest.mark.cuda
 def test_the_precision_of_autocast_and_strides_are_kinds_of_their_own(pair):
     plain, net = pair
-    for batch in batches(3):
+    for batch in batches(5):
         net(batch)
         with torch.autocast("cuda", torch.bfloat16):
             assert torch.equal(net(batch), plain(batch))
@@ -101,13 +101,13 @@ def test_the_precision_of_autocast_and_strides_are_kinds_of_their_own(pair):
 @pytest.mark.cuda
 def test_it_is_not_replayed_with_gradients_nor_where_memory_is_measured_nor_for_large_inputs(pair, monkeypatch):
     _, net = pair
-    for batch in batches(3):
+    for batch in batches(5):
         with torch.enable_grad():
             assert net(batch).requires_grad
         with measured_takes():
             net(batch)
     monkeypatch.setattr(captured, "LARGEST", 10)
-    for batch in batches(3):
+    for batch in batches(5):
         net(batch)
     assert recorded(net) == 0
 
@@ -120,7 +120,7 @@ def test_a_pass_that_asks_for_numbers_runs_as_ever(pair):
     net = nn.Identity().cuda()
     net.forward = forward
     capture(net)
-    for batch in batches(4):
+    for batch in batches(6):
         assert torch.equal(net(batch), forward(batch))
     assert recorded(net) == 0
 
@@ -130,6 +130,19 @@ def test_only_so_many_kinds_are_recorded(pair, monkeypatch):
     plain, net = pair
     monkeypatch.setattr(captured, "MOST", 2)
     for size in (4, 8, 12, 16):
-        for batch in batches(3, size):
+        for batch in batches(5, size):
             assert torch.equal(net(batch), plain(batch))
     assert recorded(net) == 2
+
+
+@pytest.mark.cuda
+def test_a_recording_that_would_hold_much_memory_is_dropped(pair, monkeypatch):
+    plain, net = pair
+    monkeypatch.setattr(captured, "HELD", 0.0)
+    before = torch.cuda.memory_reserved()
+    for batch in batches(6, 512):
+        assert torch.equal(net(batch), plain(batch))
+    assert recorded(net) == 0
+    del batch
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() <= before + 2**22
