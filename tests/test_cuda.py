@@ -57,22 +57,32 @@ def test_votes_do_not_depend_on_the_batch_size(noise, shape, batch_size):
 
 
 def test_the_first_draws_for_agreement_share_the_candidates_batch():
-    """One pass instead of two, and the same votes; looks and counts of all classes too."""
+    """One pass instead of two, and the same votes; looks and counts of all classes too.
+
+    Of a model that gives logits there are two, of which the second asks six draws of the first again.
+    """
     sizes = []
 
     def model(batch):
         sizes.append(len(batch))
         return stripes(batch)
 
+    def logits(batch):
+        sizes.append(len(batch))
+        return torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)
+
     x, settings = an_input((3, 16, 20)), {"n": 40, "n0": 8}
     smooth, apart = (sc.Smooth(model, sc.Gaussian(0.25), seed=0, device="cuda", batch_size=b) for b in (None, 7))
-    assert smooth.draws(x).batch_sizes(**settings) == [48]
-    sizes.clear()
     joined = smooth.votes(x, **settings)
     assert [size for size in sizes if size > 2] == [48]
     assert same(joined, apart.votes(x, **settings))
     for more in ({"looks": (20, 40)}, {"counts": True}, {"prefixes": (10,)}):
         assert same(smooth.votes(x, **settings, **more), apart.votes(x, **settings, **more))
+    smooth, apart = (sc.Smooth(logits, sc.Gaussian(0.25), seed=0, device="cuda", batch_size=b) for b in (None, 7))
+    sizes.clear()
+    joined = smooth.votes(x, **settings)
+    assert [size for size in sizes if size > 2] == [27, 27]
+    assert same(joined, apart.votes(x, **settings))
 
 
 @pytest.mark.statistical

@@ -63,7 +63,7 @@ class Draws:
         """The sizes of batches of which entries were asked again; a single entry has no others beside it."""
         self._open: Verification | None = None
         """What is known of the second answers to a batch, before anybody looked at it."""
-        self._partition = Partition()
+        self._partition = Partition(again=probe.classes is not None)
         self.ahead = range(0)
         """The draws for agreement that come next after the candidates, and may join their last batch."""
         self._made: tuple[int, Outputs] | None = None
@@ -104,7 +104,7 @@ class Draws:
             start += size
             advance(size)  # before the yield: a run may end after this batch
             yield start, drawn
-        if self._made is None:
+        if phase != "candidate" or not self.ahead:  # else draws for agreement follow
             self.settle(phase, start)
 
     def class_counts(
@@ -186,7 +186,7 @@ class Draws:
     def _verified(self, batch: Sequence[Address], places: Places, size: int) -> Outputs:
         """What the model says to the first draws of a batch; the first of each size is verified."""
         whole, batch = size == len(batch), batch[:size]
-        later = whole and places.others_follow and self.classes is not None
+        later = whole and places.others_follow
         new = size not in self._verified_sizes
         verification = Verification(self, batch, later=later) if new else None
         drawn = self.made(batch)

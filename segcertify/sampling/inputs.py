@@ -58,10 +58,24 @@ def on_its_way(x: torch.Tensor, device: torch.device) -> Callable[[], torch.Tens
 
 def require_finite_input(x: torch.Tensor) -> torch.Tensor:
     """Refuse an input that holds NaN or infinity."""
-    bad = int((~torch.isfinite(x)).sum())
-    if bad:
-        raise InputError(f"x has {bad} entries that are NaN or infinite: clean it before certifying")
+    finite_input(x)()
     return x
+
+
+def finite_input(x: torch.Tensor) -> Callable[[], None]:
+    """The same in two parts: what is called at last refuses x, and waits for nothing that a GPU was asked for since."""
+    bad = (~torch.isfinite(x)).sum()
+    if x.is_cuda:
+        bad = torch.empty_like(bad, device="cpu", pin_memory=True).copy_(bad, non_blocking=True)
+        counted = torch.cuda.current_stream(x.device).record_event()
+
+    def require() -> None:
+        if x.is_cuda:
+            counted.synchronize()
+        if int(bad):
+            raise InputError(f"x has {int(bad)} entries that are NaN or infinite: clean it before certifying")
+
+    return require
 
 
 def as_floats(x: Input) -> torch.Tensor:

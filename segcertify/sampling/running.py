@@ -9,7 +9,7 @@ from segcertify.errors import InputError
 from segcertify.noise import Noise
 from segcertify.sampling.draws import Draws
 from segcertify.sampling.identity import identity, weights_state
-from segcertify.sampling.inputs import on_its_way, require_finite_input
+from segcertify.sampling.inputs import finite_input, on_its_way, require_finite_input
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed
 from segcertify.sampling.segmenter import Segmenter, for_sampling, require_ready
@@ -65,13 +65,13 @@ class Running:
         x = arriving()
         if _kind(x) not in self._probes:
             return None
-        draws = self._draws(given, x, seed(), input_id)
+        require_finite, draws = finite_input(x), self._draws(given, x, seed(), input_id)
         try:
             if begin is not None:
                 begin(draws)
         except (InputError, RuntimeError):
             return None
-        require_finite_input(given)
+        require_finite()
         return draws
 
     def _draws(self, given: torch.Tensor, x: torch.Tensor, seed: Seed, input_id: str) -> Draws:

