@@ -30,7 +30,8 @@ import torch
 from PIL import Image
 
 import segcertify as sc
-from segcertify.bench.machine import cores, machine, versions
+from segcertify.bench.machine import machine, versions
+from segcertify.chunks import cores
 from segcertify.data import DataSet, Scene, load
 from segcertify.demo import photograph
 from segcertify.engines import Engine

@@ -11,6 +11,7 @@ import numpy as np
 
 from segcertify import plain_words
 from segcertify.arrays import BoolArray, IntArray
+from segcertify.chunks import by_chunks
 from segcertify.claims import Claim, looked, seed_assumption
 from segcertify.errors import InputError, require_integer, require_not_negative, require_probability
 from segcertify.noise import Gaussian, Noise
@@ -87,11 +88,13 @@ class Certificate(Issued):
             raise InputError(f"labels must be integers, but are {self.labels.dtype}")
         if self.labels.size < self.N:
             raise InputError(f"N={self.N} components cannot have been tested of {self.labels.size}")
-        low, high, most = int(self.labels.min()), int(self.labels.max()), np.iinfo(np.int32).max
+        found = by_chunks(lambda chunk: (int(chunk.min()), int(chunk.max()), _certified(chunk)), self.labels)
+        lows, highs, certified = zip(*found, strict=True)
+        low, high, most = min(lows), max(highs), np.iinfo(np.int32).max
         if low < ABSTAIN or high > most:
             raise InputError(f"labels must be from {ABSTAIN} to {most}, but are from {low} to {high}")
-        if self.certified > self.N:
-            raise InputError(f"{self.certified} components are certified, but only N={self.N} were tested")
+        if sum(certified) > self.N:
+            raise InputError(f"{sum(certified)} components are certified, but only N={self.N} were tested")
 
     def _require_guarantee(self) -> None:
         """The correction gives the guarantee, and k belongs to it."""
@@ -121,7 +124,7 @@ class Certificate(Issued):
     @property
     def certified(self) -> int:
         """How many components have a label."""
-        return int(np.count_nonzero(self.labels != ABSTAIN))
+        return sum(by_chunks(_certified, self.labels))
 
     @property
     def claim(self) -> str:
@@ -187,6 +190,10 @@ class Certificate(Issued):
     def __repr__(self) -> str:
         made = f"{self.noise}, n0={self.n0}, n={self.n}, tau={exact(self.tau)}, {self.correction}"
         return f"Certificate({made}: {self.claim})"
+
+
+def _certified(labels: IntArray) -> int:
+    return int(np.count_nonzero(labels != ABSTAIN))
 
 
 def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:

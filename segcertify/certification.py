@@ -6,6 +6,7 @@ import numpy as np
 
 from segcertify.arrays import BoolArray, FloatArray, Histogram, IntArray
 from segcertify.certificate import ABSTAIN, Certificate
+from segcertify.chunks import by_chunks
 from segcertify.errors import InputError, require_integer, require_probability
 from segcertify.looks import certified_by_looks, require_family_wise
 from segcertify.noise import Noise
@@ -59,15 +60,17 @@ def certify_votes(
     radius = float(votes.noise.radius(tau, norm, votes.input_shape))
     if votes.looks:
         certified = certified_by_looks(votes, tau=tau, alpha=alpha, chosen=require_family_wise(chosen))
+        labels = _labels(votes, certified.view(np.int8), 1)
     else:
-        certified = votes.agree >= label_threshold(  # FwerControl of BinPValue, one per possible count
+        enough = label_threshold(  # FwerControl of BinPValue, one per possible count
             votes.histogram(), n=votes.n, tau=tau, alpha=alpha, chosen=chosen, pilot=votes.n0 > 0
         )
+        labels = _labels(votes, votes.agree, enough)
     try:
         require_certifiable(votes.N, tau, votes.level(alpha), chosen, votes.n, pilot=votes.n0 > 0)
     except InputError as hopeless:
         warnings.warn(f"{hopeless} All components abstain.", stacklevel=2)
-    return _certificate(votes, certified, radius=radius, norm=norm, tau=tau, alpha=alpha, chosen=chosen)
+    return _certificate(votes, labels, radius=radius, norm=norm, tau=tau, alpha=alpha, chosen=chosen)
 
 
 def radius_map(votes: Votes, *, alpha: float, norm: str | None = None, cap: float | None = None) -> FloatArray:
@@ -141,20 +144,17 @@ def indiv_class(votes: Votes, *, alpha: float, norm: str | None = None) -> Certi
         raise InputError("indiv_class needs labels that other draws chose, but these votes have no pilot (n0=0)")
     tested = votes.agree if votes.mask is None else votes.agree[votes.mask]
     bound = float(lower_bounds(votes.n, votes.level(alpha) / votes.N)[tested.min()])  # the smallest lower bound on p_A
-    certified = np.full(votes.candidate.shape, bound > 0.5)
+    labels = _labels(votes, votes.agree, 0 if bound > 0.5 else votes.n + 1)
     radius = float(votes.noise.radius(bound, norm, votes.input_shape))
     chosen = PROCEDURES["bonferroni"]
-    return _certificate(votes, certified, radius=radius, norm=norm, tau=bound, alpha=alpha, chosen=chosen)
+    return _certificate(votes, labels, radius=radius, norm=norm, tau=bound, alpha=alpha, chosen=chosen)
 
 
 def _certificate(
-    votes: Votes, certified: BoolArray, *, radius: float, norm: str | None, tau: float, alpha: float, chosen: Procedure
+    votes: Votes, labels: IntArray, *, radius: float, norm: str | None, tau: float, alpha: float, chosen: Procedure
 ) -> Certificate:
-    """The candidates where certified (and tested), ABSTAIN elsewhere."""
-    if votes.mask is not None:
-        certified = certified & votes.mask
     return Certificate(
-        labels=_labels(votes.candidate, certified),
+        labels=labels,
         radius=radius,
         norm=norm or votes.noise.norm,
         tau=tau,
@@ -171,10 +171,17 @@ def _certificate(
     )
 
 
-def _labels(candidate: IntArray, certified: BoolArray) -> IntArray:
-    """The candidates where certified, ABSTAIN elsewhere: that is all bits, and an "or" is five times as fast as where.
+def _labels(votes: Votes, counts: IntArray, enough: int) -> IntArray:
+    """The candidates where a count is enough (and tested), ABSTAIN elsewhere: all its bits are set, for an "or"."""
+    labels, masks = np.empty(votes.candidate.shape, np.int32), [] if votes.mask is None else [votes.mask]
+    enough = min(enough, votes.n + 1)  # a user's correction may give any number
 
-    >>> _labels(np.array([7, 9]), np.array([True, False]))
-    array([ 7, -1])
-    """
-    return np.asarray(candidate | certified.astype(np.int8) + np.int8(ABSTAIN))  # 0 or ABSTAIN
+    def fill(labels: IntArray, candidate: IntArray, counts: IntArray, *masks: BoolArray) -> None:
+        np.subtract(counts, enough, out=labels)
+        np.right_shift(labels, 31, out=labels)  # the sign alone: ABSTAIN below enough, else 0
+        for mask in masks:
+            np.bitwise_or(labels, mask.view(np.int8) + np.int8(ABSTAIN), out=labels)
+        np.bitwise_or(labels, candidate, out=labels)
+
+    by_chunks(fill, labels, votes.candidate, counts, *masks)
+    return labels

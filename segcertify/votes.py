@@ -12,10 +12,11 @@ import numpy as np
 
 from segcertify import class_counts
 from segcertify.arrays import Array, BoolArray, Histogram, IntArray
+from segcertify.chunks import copied
 from segcertify.errors import InputError, require_integer
 from segcertify.noise import Noise, require_noise, to_plain
 from segcertify.provenance import Provenance, from_header
-from segcertify.stats.correction import histogram
+from segcertify.stats.correction import histogram, require_histogram
 from segcertify.storage import archive, limits, sparse
 from segcertify.storage.same_run import difference
 
@@ -28,25 +29,21 @@ _VERSION = 4
 class Votes(Provenance):
     """A candidate label per component, from n0 draws, and how many of n fresh draws agree with it.
 
-    With n0 = 0 there is no pilot: the candidate is the most frequent label of the n
-    draws themselves, and corrections allow for it (`segcertify.stats.pilotless`).
+    With n0 = 0 there is no pilot: the candidate is the most frequent label of the n draws themselves, and corrections
+    allow for it (`segcertify.stats.pilotless`).
 
-    Arrays have the components' shape. ``draws`` are the recorded draws as
-    intervals of indices, n in all; ``mask`` marks the components to test (all
-    by default) and must have been chosen before sampling. ``earlier`` holds the
-    agreement after fewer draws, for `at`; ``fingerprint`` a few of the model's
-    answers, for `merge`. ``fingerprint_of`` is "probe", or "input" in files of
-    format version 1. Arrays are copied and read-only. The fields of
-    `segcertify.provenance.Provenance` say which input, model and seed they are of.
+    Arrays have the components' shape. ``draws`` are the recorded draws as intervals of indices, n in all; ``mask``
+    marks the components to test (all by default) and must have been chosen before sampling. ``earlier`` holds the
+    agreement after fewer draws, for `at`; ``fingerprint`` a few of the model's answers, for `merge`.
+    ``fingerprint_of`` is "probe", or "input" in files of format version 1. Arrays are copied and read-only. The fields
+    of `segcertify.provenance.Provenance` say which input, model and seed they are of.
 
-    ``counts``, where they were kept, say how often each class came up in the n draws:
-    (classes, *components). ``classes`` is how many the model has; None if that is not
-    known, and ``counts`` then ends at the largest label seen. ``earlier_counts`` are those after fewer draws, beside
-    ``earlier``, and ``pilot_counts`` those of the n0 draws: files of earlier versions have neither.
+    ``counts``, where they were kept, say how often each class came up in the n draws: (classes, *components).
+    ``classes`` is how many the model has, None if unknown: ``counts`` then ends at the largest label seen.
+    ``earlier_counts`` are those after fewer draws, ``pilot_counts`` those of the n0 draws: older files have neither.
 
     ``looks`` are the times of tests that were fixed before sampling (`segcertify.looks`), also those that an early
     stop left out: n is one of them, and ``earlier`` has the counts at those before it. They cannot be chosen later.
-
     Adding draws, or trying another seed, after seeing a result is a new claim.
     """
 
@@ -65,6 +62,7 @@ class Votes(Provenance):
     looks: tuple[int, ...] = ()
     earlier_counts: Mapping[int, IntArray] = field(default_factory=dict)
     pilot_counts: IntArray | None = None
+    _counted: Histogram | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         n = require_draws("n", self.n)
@@ -147,12 +145,20 @@ class Votes(Provenance):
     @property
     def N(self) -> int:
         """How many components are tested."""
-        return self.candidate.size if self.mask is None else int(self.mask.sum())
+        return self.candidate.size if self.mask is None else int(np.count_nonzero(self.mask))
 
     def histogram(self) -> Histogram:
         """How many tested components have k agreeing draws, k = 0 .. n."""
+        if self._counted is not None:
+            return self._counted.copy()
         agree = self.agree if self.mask is None else self.agree[self.mask]
         return histogram(agree, self.n)
+
+    def keep_histogram(self, counts: Histogram) -> None:
+        """Keep the histogram that a device made of these counts, for `histogram`. One that is of others is refused."""
+        if self.mask is not None:
+            raise InputError("votes with a mask keep no histogram: a device counts all components")
+        object.__setattr__(self, "_counted", require_histogram(counts, self.agree, self.n))
 
     def at(self, n: int) -> Votes:
         """The votes of the first n draws, recorded with ``sample(..., prefixes=...)``.
@@ -200,9 +206,8 @@ class Votes(Provenance):
     def merge(self, other: Votes) -> Votes:
         """The votes of both runs' draws together: same input, noise, seed and candidates, different draws.
 
-        The seed counts as given if it was given to either run. Counts of all classes
-        add up where both have them; without a pilot both must, and the candidates
-        are chosen anew. Those of the pilot, which is the same one, are kept once.
+        The seed counts as given if it was given to either run. Counts of all classes add up where both have them;
+        without a pilot both must, and the candidates are chosen anew. Those of the pilot, the same one, are kept once.
         """
         self.require_same_run(other)
         if self.seed is None:
@@ -233,8 +238,7 @@ class Votes(Provenance):
         counts = {"candidate": self.candidate, "agree": self.agree}
         counts |= {f"agree_{m}": agree for m, agree in self.earlier.items()}
         arrays: dict[str, Array] = {name: archive.smallest_integers(array) for name, array in counts.items()}
-        if self.mask is not None:
-            arrays["mask"] = self.mask
+        arrays |= {} if self.mask is None else {"mask": self.mask}
         planes = {"counts": self.counts, "counts_of_pilot": self.pilot_counts}
         for name, each in (planes | {f"counts_{m}": each for m, each in self.earlier_counts.items()}).items():
             arrays |= {} if each is None else sparse.packed(name, each)
@@ -245,8 +249,7 @@ class Votes(Provenance):
             "fingerprint_of": self.fingerprint_of, "seed_given": self.seed_given, "model": self.model,
             "preprocessing": self.preprocessing, "classes": self.classes,
         }  # fmt: skip
-        if self.looks:
-            header["looks"] = self.looks
+        header |= {"looks": self.looks} if self.looks else {}
         archive.write(path, kind="votes", version=_VERSION, header=header, arrays=arrays)
 
     @classmethod
@@ -275,13 +278,11 @@ class Votes(Provenance):
             raise InputError(f"{path} is not a complete votes file ({error}): make it again") from None
 
     def __repr__(self) -> str:
-        chosen = f"candidates from n0={self.n0} draws, agreement of n={self.n} further draws"
-        if not self.n0:
-            chosen = f"the most frequent labels of n={self.n} draws, without a pilot,"
+        with_pilot = f"candidates from n0={self.n0} draws, agreement of n={self.n} further draws"
+        chosen = with_pilot if self.n0 else f"the most frequent labels of n={self.n} draws, without a pilot,"
         return (
             f"Votes({self.N:,} components of shape {self.candidate.shape}: {chosen} with {self.noise}, "
-            f"seed={seed_text(self.seed)}, "
-            f"input_id={self.input_id!r})"
+            f"seed={seed_text(self.seed)}, input_id={self.input_id!r})"
         )
 
 
@@ -321,9 +322,8 @@ ROUNDING = 1e-3
 def same_answers(a: Sequence[float], b: Sequence[float]) -> bool:
     """Whether two fingerprints may be of one model: all answers alike, logits up to rounding on other hardware.
 
-    Labels, and whatever else is whole numbers, must be equal. What all answers have in common, such as a large offset,
-    does not make them alike. Beside `ROUNDING`, the last bits of single precision and 1 % of an answer's distance from
-    the median may differ.
+    Whole numbers, such as labels, must be equal. What all answers have in common, such as a large offset, does not make
+    them alike. Beside `ROUNDING`, the last bits of single precision and 1 % of the distance from the median may differ.
     """
     ours, theirs = np.asarray(a, float), np.asarray(b, float)
     if ours.shape != theirs.shape or not ours.size:
@@ -368,10 +368,10 @@ def _integers(name: str, array: IntArray) -> tuple[IntArray, int, int]:
     if not np.issubdtype(array.dtype, np.integer):
         raise InputError(f"{name} must hold integers, but got {array.dtype}")
     limits = np.iinfo(np.int32)
-    least, largest = (int(array.min()), int(array.max())) if array.size else (0, 0)  # quicker in fewer bits
+    copy, least, largest = copied(array, np.int32)
     if least < limits.min or largest > limits.max:
         raise InputError(f"{name} must fit in 32 bits, but spans {least} .. {largest}")
-    return frozen(array.astype(np.int32)), least, largest
+    return frozen(copy), least, largest
 
 
 def _counts(name: str, array: IntArray, shape: tuple[int, ...], n: int) -> IntArray:

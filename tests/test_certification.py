@@ -18,9 +18,12 @@ from segcertify import (
     Laplace,
     Votes,
     certify_votes,
+    chunks,
     indiv_class,
     radius_map,
 )
+from segcertify.stats.binomial import p_values
+from segcertify.stats.correction import procedure
 from segcertify.storage import archive
 
 
@@ -45,6 +48,42 @@ def test_algorithm_2_line_by_line(correction, masked):
     assert certificate.radius == pytest.approx(0.25 * norm.ppf(0.75))
     assert where.sum() == certificate.N
     np.testing.assert_array_equal(certificate.abstained, expected == ABSTAIN)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4])
+@pytest.mark.parametrize("n", [100, 300])
+@pytest.mark.parametrize("masked", [False, True])
+def test_large_arrays_are_certified_as_small_ones(cores, n, masked, monkeypatch):
+    """By chunks, in threads."""
+    monkeypatch.setattr(chunks, "cores", lambda: cores)
+    shape = (3, chunks.LEAST // 3 + 1)
+    mask = np.random.default_rng(5).random(shape) < 0.4 if masked else None
+    votes = some_votes(shape, n, mask=mask)
+    tested = np.ones(shape, bool) if mask is None else mask
+    counts = np.bincount(votes.agree[tested], minlength=n + 1)
+    np.testing.assert_array_equal(votes.histogram(), counts)
+    enough = procedure("holm").threshold(counts, p_values(n, 0.75), 0.001)
+    certificate = certify_votes(votes, tau=0.75, alpha=0.001)
+    expected = np.where(tested & (votes.agree >= enough), votes.candidate, ABSTAIN)
+    np.testing.assert_array_equal(certificate.labels, expected)
+    assert certificate.labels.dtype == np.int32
+    assert certificate.certified == (expected != ABSTAIN).sum() > 0
+    assert tested.sum() == certificate.N
+    for wrong, message in ((-2, "are from -2 to 18"), (2**31, f"are from -1 to {2**31}")):
+        labels = np.array(expected, np.int64)
+        labels[1, 7] = wrong
+        with pytest.raises(InputError, match=message):
+            replace(certificate, labels=labels)
+    few = certificate.certified - 1
+    with pytest.raises(InputError, match=f"{certificate.certified} components are certified, but only N={few} were"):
+        replace(certificate, N=few)
+
+
+@pytest.mark.parametrize(("enough", "certified"), [(0, 2), (70, 2), (71, 1), (101, 0), (2**31, 0), (2**63 - 1, 0)])
+def test_a_correction_of_a_user_may_give_any_count(enough, certified):
+    votes = Votes(np.array([0, 5]), np.array([100, 70]), n=100, n0=10, noise=Gaussian(0.25))
+    found = certify_votes(votes, tau=0.75, alpha=0.001, correction=lambda counts, p, alpha: enough)
+    assert found.labels.tolist() == [[0, 5], [0, ABSTAIN], [ABSTAIN, ABSTAIN]][2 - certified]
 
 
 def test_all_n_draws_are_tested_against_n_trials():

@@ -1,5 +1,7 @@
 """Votes: what they refuse, how they merge, and their file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from headers import rewrite_header
@@ -29,6 +31,28 @@ def test_histogram_counts_tested_components_only():
     assert votes().N == 3
     assert votes(mask=None).N == 4
     assert dict(enumerate(votes().histogram())) == {k: int(k in (0, 40, 100)) for k in range(101)}
+
+
+def test_a_device_may_have_counted_the_histogram():
+    """One that is of other counts would give another threshold."""
+    counted = votes(mask=None)
+    expected = counted.histogram()
+    with pytest.raises(InputError, match="not of these 4 with 239"):
+        counted.keep_histogram(votes(mask=None, agree=np.array([[100, 40], [98, 0]])).histogram())
+    with pytest.raises(InputError, match="votes with a mask keep no histogram"):
+        votes().keep_histogram(expected)
+    swapped = expected.copy()  # as many components and draws: this shows that the given one is used
+    swapped[[0, 1, 39, 40]] += -1, 1, 1, -1
+    counted.keep_histogram(swapped)
+    counted.histogram()[:] = 0
+    np.testing.assert_array_equal(counted.histogram(), swapped)
+    for other in (
+        replace(counted),
+        replace(counted, agree=votes().agree),
+        counted.merge(votes(mask=None, draws=((100, 200),))),
+    ):
+        np.testing.assert_array_equal(other.histogram(), np.bincount(other.agree.ravel(), minlength=other.n + 1))
+    assert counted.at(50).histogram()[50] == 1
 
 
 def test_round_trip(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import resource
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 
 import torch
 
+from segcertify.chunks import cores
 from segcertify.errors import InputError
 
 PACKAGES = ("torch", "triton", "numpy", "scipy", "statsmodels", "opencv-python")
@@ -42,11 +42,6 @@ def versions() -> dict[str, str | None]:
         except PackageNotFoundError:
             found[name] = None
     return found
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def resident_gib() -> float:

@@ -28,7 +28,8 @@ from torch.nn.functional import interpolate
 
 from segcertify.arrays import FloatArray, IntArray
 from segcertify.bench.binomial_tests import PixelPool, holm, spread, test_together
-from segcertify.bench.machine import cores, wait
+from segcertify.bench.machine import wait
+from segcertify.chunks import cores
 from segcertify.errors import InputError, require_integer
 from segcertify.models.wrappers.multiscale import MultiScale
 from segcertify.models.wrappers.normalisation import Normalise

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from segcertify.arrays import BoolArray, FloatArray, Histogram, IntArray
+from segcertify.chunks import by_chunks
 from segcertify.errors import InputError, require_integer, unknown
 
 Correction = Callable[[Histogram, FloatArray, float], int]
@@ -24,21 +25,47 @@ Guarantee = Literal["fwer", "k-fwer", "fdr", "custom"]
 def histogram(agree: IntArray, n: int) -> Histogram:
     """How often each count k = 0 .. n occurs. In most components all draws agree: these are counted by themselves.
 
-    Counts that fit in 8 bits are counted in pairs, which are half as many.
+    Counts that fit in 8 bits are counted in pairs, which are half as many. (np.bincount lets no other thread run.)
 
     >>> histogram(np.array([3, 0, 3]), 4)
     array([1, 0, 0, 2, 0])
     """
     if n <= np.iinfo(np.uint8).max:
-        few = agree.astype(np.uint8).ravel()
-        whole = few.size - few.size % 2
-        pairs = np.bincount(_others(few[:whole].view(np.uint16), n * 257), minlength=2**16).reshape(2**8, 2**8)
+        others = by_chunks(lambda chunk: _others(_pairs(chunk, n), n * 257), agree)
+        pairs = np.bincount(np.concatenate(others), minlength=2**16).reshape(2**8, 2**8)
         counts: Histogram = (pairs.sum(0) + pairs.sum(1))[: n + 1]
-        counts[few[whole:]] += 1
     else:
-        counts = np.bincount(_others(agree.ravel(), n), minlength=n + 1)
+        others = by_chunks(lambda chunk: _others(chunk, n), agree)
+        counts = np.bincount(np.concatenate(others), minlength=n + 1)
     counts[n] += agree.size - counts.sum()
     return counts
+
+
+def require_histogram(counts: Histogram, agree: IntArray, n: int) -> Histogram:
+    """A copy of the histogram of ``agree`` that a device made; it must have as many components and agreeing draws."""
+    given = np.asarray(counts)
+    if given.dtype.kind not in "iu" or given.shape != (n + 1,) or given.min() < 0 or given.max() > agree.size:
+        raise InputError(
+            f"a histogram of {agree.size} components must hold n + 1 = {n + 1} whole numbers from 0 to {agree.size}, "
+            f"but got {given.dtype} of shape {given.shape}"
+        )
+    found = given.astype(np.int64)
+    quick = np.int32 if agree.size * n <= np.iinfo(np.int32).max else np.int64
+    draws = sum(by_chunks(lambda chunk: int(chunk.sum(dtype=quick)), agree))
+    total, drawn = int(found.sum()), int(found @ np.arange(n + 1))
+    if (total, drawn) != (agree.size, draws):
+        raise InputError(
+            f"this histogram is of {total} components with {drawn} agreeing draws in all, not of these "
+            f"{agree.size} with {draws}: keep the one of the same counts, or none"
+        )
+    return found
+
+
+def _pairs(agree: IntArray, n: int) -> IntArray:
+    """Counts of 8 bits, two in each number of 16; the last one may have a partner of n."""
+    few = np.full(agree.size + agree.size % 2, n, np.uint8)
+    few[: agree.size] = agree
+    return few.view(np.uint16)
 
 
 def _others(numbers: IntArray, usual: int) -> IntArray:

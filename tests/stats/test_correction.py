@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from segcertify import InputError
+from segcertify import InputError, chunks
 from segcertify.stats.binomial import p_values
-from segcertify.stats.correction import NAMES, histogram, k_fwer, procedure, procedures
+from segcertify.stats.correction import NAMES, histogram, k_fwer, procedure, procedures, require_histogram
 
 families = st.tuples(
     st.integers(1, 60),  # n
@@ -159,10 +159,45 @@ def test_a_tied_block_meets_the_level_of_its_first_or_last_rank(name, level):
     assert threshold(counts, np.array([1.0, level * 1.01]), 0.1) == 2
 
 
+@pytest.mark.parametrize("cores", [1, 4])
 @pytest.mark.parametrize("n", [1, 100, 254, 255, 256, 10_000])
 @pytest.mark.parametrize("shape", [0, 1, 2, 1001, (7, 9), (6, 4)])
-def test_the_histogram_counts_each_agreement(n, shape):
+def test_the_histogram_counts_each_agreement(n, shape, cores, monkeypatch):
+    monkeypatch.setattr(chunks, "LEAST", 5)
+    monkeypatch.setattr(chunks, "cores", lambda: cores)
     rng = np.random.default_rng(n + np.prod(shape))
     agree = rng.integers(0, n + 1, shape, dtype=np.int32)
     for each in (agree, np.where(rng.random(shape) < 0.8, n, agree)):  # also where most draws agree
         assert np.array_equal(histogram(each, n), [(each == k).sum() for k in range(n + 1)])
+
+
+@pytest.mark.parametrize("n", [100, 2**24])
+def test_a_histogram_made_elsewhere_must_be_of_the_same_counts(n):
+    """2^24 draws in 2,001 components are more than 32 bits count."""
+    agree = np.full(2001, n, np.int32)
+    agree[:3] = 2, 2, n - 1
+    counts = histogram(agree, n)
+    kept = require_histogram(counts.astype(np.int32), agree, n)
+    assert kept.dtype == np.int64
+    np.testing.assert_array_equal(kept, counts)
+    counts[2] -= 1
+    assert kept[2] == 2
+    with pytest.raises(InputError, match=rf"is of 2000 components with .* not of these 2001 with {agree.sum()}"):
+        require_histogram(counts, agree, n)
+    counts[2] += 1
+    counts[0] += 1
+    with pytest.raises(InputError, match=rf"is of 2002 components with {agree.sum()} .* not of these 2001 with"):
+        require_histogram(counts, agree, n)
+    counts[[0, 2, 3]] += -1, -1, 1
+    with pytest.raises(InputError, match=r"is of 2001 components with .* keep the one of the same counts"):
+        require_histogram(counts, agree, n)
+
+
+@pytest.mark.parametrize(
+    "wrong", [[0, 0, 2, 1, 0], [0, 0, 2], [[0, 0, 2, 1]], [0.0, 0.0, 2.0, 1.0], [1, -1, 1, 2], [0, 0, 4, 2**63]]
+)
+def test_a_histogram_is_as_many_whole_numbers_as_there_are_counts(wrong):
+    agree = np.array([2, 2, 3])
+    require_histogram(np.array([0, 0, 2, 1]), agree, 3)
+    with pytest.raises(InputError, match=r"of 3 components must hold n \+ 1 = 4 whole numbers from 0 to 3, but got"):
+        require_histogram(np.array(wrong, np.uint64 if 2**63 in wrong else None), agree, 3)
