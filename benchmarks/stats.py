@@ -3,8 +3,8 @@
     python benchmarks/stats.py [--json results/speed/stats.json]
 
 All do the same job in the same run: p-values, Holm, labels, from the same counts. The loop over components is timed on
-a part of them and extrapolated linearly (it says so); all else runs in full. All must certify the same components. Each
-is one thread, and its processor time is measured, so that other processes change little.
+a part of them and extrapolated linearly (it says so); all else runs in full. All must certify the same components. The
+processor's time is measured, of all threads together, so that other processes change little; ours has up to four.
 """
 
 from __future__ import annotations
