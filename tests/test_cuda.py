@@ -85,6 +85,20 @@ def test_the_first_draws_for_agreement_share_the_candidates_batch():
     assert same(joined, apart.votes(x, **settings))
 
 
+@pytest.mark.parametrize("n", [40, 300])
+def test_the_histogram_is_the_one_of_the_counts(n):
+    """The device counts it: it is what NumPy makes of the same counts, and what decides is the same."""
+    votes = sc.sample(stripes, an_input((3, 16, 20)), noise=sc.Gaussian(0.25), n=n, n0=5, seed=0, device="cuda")
+    assert votes._counted is not None
+    assert np.array_equal(votes.histogram(), np.bincount(votes.agree.ravel(), minlength=n + 1))
+    mask = np.ones(votes.agree.shape, bool)
+    masked = sc.sample(
+        stripes, an_input((3, 16, 20)), noise=sc.Gaussian(0.25), n=n, n0=5, seed=0, device="cuda", mask=mask
+    )
+    assert masked._counted is None
+    assert np.array_equal(masked.histogram(), votes.histogram())
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("noise", "law"),

@@ -133,7 +133,11 @@ def _agreed(
             break
     earlier.pop(n, None)
     others = {"earlier": {m: _on_host(each) for m, each in earlier.items()}, "draws": ((first, first + n),)}
-    return draws.record(_on_host(candidate), _on_host(agree), n=n, n0=n0, others={**about, **others})
+    counted = torch.bincount(agree.flatten().int(), minlength=n + 1) if agree.is_cuda else None
+    votes = draws.record(_on_host(candidate), _on_host(agree), n=n, n0=n0, others={**about, **others})
+    if counted is not None and votes.mask is None:
+        votes.keep_histogram(counted.cpu().numpy())
+    return votes
 
 
 def _counted(
