@@ -47,7 +47,7 @@ def optimised(
 
     Its batch norms become part of its convolutions (`segcertify.models.folding`, which proves each on ``example``, a
     batch of the network's inputs, by default an image of 64 x 64), and its weights lie with their channels last.
-    HRNets, and on the CPU Lites and PointNet++, get fewer passes over memory (`segcertify.models.networks.fused_hrnet`,
+    HRNets, Lites, and on the CPU PointNet++ get fewer passes over memory (`segcertify.models.networks.fused_hrnet`,
     `fused_lite`, `fused_pointnet2`). On CUDA small batches are replayed (`segcertify.models.networks.captured`). All
     this is the same function up to rounding: at least 99.9 % of the certified labels are the same. ``precision`` "bf16"
     or "fp16" is another function, as `segcertify.models.with_precision` says.
@@ -88,7 +88,7 @@ def optimised(
     if device.type == "cpu":
         fast.register_forward_hook(_contiguous)
     if device.type == "cuda" and not compile:
-        found = [each for each in fast.modules() if isinstance(each, FusedHRNet | Lite)]
+        found = [each for each in fast.modules() if isinstance(each, FusedHRNet | FusedLite | Lite)]
         for each in found:
             capture(each)
         how |= {"captured": len(found)} if found else {}
@@ -130,8 +130,8 @@ def _fused(model: nn.Module, device: str) -> tuple[nn.Module, int]:
     fused: nn.Module | None = None
     if type(model) is HRNet and not _batch_norms(model):
         fused = FusedHRNet(model, pad=device == "cuda")
-    elif type(model) is Lite and not _batch_norms(model) and device == "cpu":
-        fused = FusedLite(model)
+    elif type(model) is Lite and not _batch_norms(model) and device in ("cpu", "cuda"):
+        fused = FusedLite(model, lays=device == "cuda")
     elif type(model) is PointNet2 and device == "cpu":
         fused = FusedPointNet2(model)
     if fused is not None and _same_answers(fused, model):

@@ -261,6 +261,34 @@ def test_lower_precision_is_asked_for_and_recorded():
         assert float((fast(X[None]) - plain).abs().max()) <= 0.1 * float(plain.max() - plain.min())
 
 
+@pytest.mark.cuda
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", ["lite", "hrnet"])
+def test_on_cuda_the_copy_is_fused_and_replays_small_batches(name, precision):
+    """Also for sizes of images that it was not tried on."""
+    model = with_precision(MODELS[name]().cuda(), precision)
+    fast = optimised(model)
+    assert fast.execution.how["fused"] == fast.execution.how["captured"] == 1
+    assert sum(isinstance(module, FusedLite | FusedHRNet) for module in fast.modules()) == 1
+    assert not any(isinstance(module, Lite | HRNet) for module in fast.modules())
+    allowed = 0.1 if precision == "bf16" else 2.0**-6
+    for shape in ((1, 3, 64, 64), (2, 3, 53, 70), (5, 3, 97, 120)):
+        for _ in range(3):  # as ever, recorded, replayed
+            batch = torch.rand(shape, device="cuda")
+            with torch.no_grad():
+                a, b = model(batch), fast(batch)
+            assert float((a - b).abs().max()) <= allowed * float(a.max() - a.min())
+
+
+@pytest.mark.cuda
+def test_on_cuda_certificates_of_the_copy_agree(monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)  # else labels that are nearly tied differ
+    model = network().cuda()
+    plain, fast = (sc.sample(each, X, noise=NOISE, device="cuda", **SETTINGS) for each in (model, optimised(model)))
+    assert np.mean(plain.candidate == fast.candidate) >= 0.999
+    assert fast.model["execution"]["fused"] == 1
+
+
 def test_refusals_name_the_cure():
     with pytest.raises(InputError, match=r"call model.eval\(\) before"):
         optimised(network().train())

@@ -5,7 +5,6 @@ without fused multiply-adds, which would round otherwise. No program reads anoth
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,misc"
-# ruff: noqa: PLR0917
 
 import torch
 import triton
