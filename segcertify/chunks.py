@@ -40,13 +40,17 @@ def by_chunks(function: Callable[..., T], *arrays: Array) -> list[T]:
 def copied(integers: IntArray, kind: type[np.integer]) -> tuple[IntArray, int, int]:
     """A copy in another type, and the least and the largest of the integers (0 of none), which may not fit in it.
 
+    An array of that type that is read-only and holds its own memory is its own copy: nobody else can write to it.
+
     >>> copied(np.array([3, 70_000]), np.int16)
     (array([   3, 4464], dtype=int16), 3, 70000)
     """
-    copy = np.empty(integers.shape, kind)
+    own = integers.dtype == kind and integers.flags.owndata and not integers.flags.writeable
+    copy = integers if own else np.empty(integers.shape, kind)
 
     def fill(copy: IntArray, integers: IntArray) -> tuple[int, int]:
-        copy[:] = integers
+        if not own:
+            copy[:] = integers
         return (int(integers.min()), int(integers.max())) if integers.size else (0, 0)  # quicker in fewer bits
 
     lows, highs = zip(*by_chunks(fill, copy, integers), strict=True)

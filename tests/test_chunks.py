@@ -121,3 +121,18 @@ def test_cores_are_those_that_the_process_may_use():
     if not hasattr(os, "sched_setaffinity"):
         pytest.skip("this system does not pin processes")
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "1\n"
+
+
+def test_only_what_nobody_else_can_write_to_is_not_copied():
+    """An array that was made read-only and holds its memory; not a view of one that may be written to."""
+    numbers = np.arange(6, dtype=np.int32)
+    assert copied(numbers, np.int32)[0] is not numbers
+    view = numbers[:]
+    view.flags.writeable = False
+    kept, least, largest = copied(view, np.int32)
+    numbers[0] = 9
+    assert (kept[0], least, largest) == (0, 0, 5)
+    numbers.flags.writeable = False
+    assert copied(numbers, np.int32)[0] is numbers
+    assert copied(numbers, np.int32)[1:] == (1, 9)
+    assert copied(numbers, np.int64)[0] is not numbers

@@ -8,13 +8,14 @@ import numpy as np
 import torch
 
 from segcertify.arrays import IntArray
+from segcertify.chunks import copied
 from segcertify.class_counts import from_planes
 from segcertify.errors import InputError, require_integer
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import COUNTS, Checkpoint, State
 from segcertify.sampling.draws import Counts, Draws, count_type
 from segcertify.sampling.segmenter import LARGEST_LABEL
-from segcertify.votes import Votes
+from segcertify.votes import Votes, frozen
 
 _BLOCK = 2**20
 
@@ -117,7 +118,7 @@ def _agreed(
     prefixes: Sequence[int], advance: Advance, stops: Stop, about: Mapping[str, Any],
 ) -> Votes:  # fmt: skip
     """How many of n draws agree with the candidates, also after fewer draws, of which one may be the last."""
-    agree = state.goes_on("agree", draws.zeros(n))
+    agree, candidate_leaving = state.goes_on("agree", draws.zeros(n)), _leaving(candidate)
     earlier = {m: state.goes_on(f"agree_{m}", agree) for m in prefixes if m <= state.done}
     ends, done = [first + m for m in prefixes], state.done
     n = done if done in earlier and stops(done, candidate, earlier) else n  # a run that had ended, resumed
@@ -132,11 +133,12 @@ def _agreed(
         if done == n:
             break
     earlier.pop(n, None)
-    others = {"earlier": {m: _on_host(each) for m, each in earlier.items()}, "draws": ((first, first + n),)}
-    counted = torch.bincount(agree.flatten().int(), minlength=n + 1) if agree.is_cuda else None
-    votes = draws.record(_on_host(candidate), _on_host(agree), n=n, n0=n0, others={**about, **others})
-    if counted is not None and votes.mask is None:
-        votes.keep_histogram(counted.cpu().numpy())
+    labels = candidate_leaving()  # while a GPU may still be counting
+    others = {"earlier": {m: _leaving(each)() for m, each in earlier.items()}, "draws": ((first, first + n),)}
+    tally = torch.bincount(agree.flatten().int(), minlength=n + 1) if agree.is_cuda else None
+    votes = draws.record(labels, _leaving(agree)(), n=n, n0=n0, others={**about, **others})
+    if tally is not None and votes.mask is None:
+        votes.keep_histogram(tally.cpu().numpy())
     return votes
 
 
@@ -174,11 +176,21 @@ def _counted(
     return draws.record(labels.cpu().numpy(), _at(counts, labels), n=n, n0=n0, others={**about, **others})
 
 
-def _on_host(numbers: torch.Tensor) -> IntArray:
-    """Numbers as an array: from a GPU through page-locked memory, which is several times as fast."""
+def _leaving(numbers: torch.Tensor) -> Callable[[], IntArray]:
+    """Gives numbers as a read-only array, and waits for nothing that a GPU was asked for since.
+
+    From a GPU they go through page-locked memory, which is several times as fast.
+    """
     if not numbers.is_cuda:
-        return np.asarray(numbers.numpy())
-    return np.asarray(torch.empty_like(numbers, device="cpu", pin_memory=True).copy_(numbers).numpy())
+        return lambda: np.asarray(numbers.numpy())
+    locked = torch.empty_like(numbers, device="cpu", pin_memory=True).copy_(numbers, non_blocking=True)
+    left = torch.cuda.current_stream(numbers.device).record_event()
+
+    def arrived() -> IntArray:
+        left.synchronize()
+        return frozen(copied(locked.numpy(), np.int32)[0])
+
+    return arrived
 
 
 def _at(counts: torch.Tensor, labels: torch.Tensor) -> IntArray:

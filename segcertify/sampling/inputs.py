@@ -13,6 +13,8 @@ from segcertify.errors import InputError
 from segcertify.sampling.segmenter import Segmenter
 
 Input = torch.Tensor | Array
+PARTS = 4
+"""In how many parts an input is sent to a GPU."""
 
 
 def working_device(device: str | torch.device | None, model: Segmenter, x: Input | None = None) -> torch.device:
@@ -48,12 +50,16 @@ def require_input(x: Input, device: torch.device) -> torch.Tensor:
     return require_finite_input(as_floats(x).to(device))
 
 
-def on_its_way(x: torch.Tensor, device: torch.device) -> Callable[[], torch.Tensor]:
-    """Gives an input on a device. To CUDA it goes through page-locked memory, which a thread fills meanwhile."""
+def sent(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """An input on a device. To CUDA it goes through page-locked memory, where one part is written while one is sent."""
     if device.type != "cuda" or x.is_cuda:
-        return lambda: x.to(device)
-    staged = _THREAD.submit(lambda: torch.empty_like(x, pin_memory=True).copy_(x))
-    return lambda: staged.result().to(device, non_blocking=True)
+        return x.to(device)
+    x = x.contiguous()
+    staged, there = torch.empty_like(x, pin_memory=True), torch.empty_like(x, device=device)
+    parts = (each.view(-1).split(-(-x.numel() // PARTS)) for each in (x, staged, there))
+    for own, locked, on_device in zip(*parts, strict=True):
+        on_device.copy_(locked.copy_(own), non_blocking=True)
+    return there
 
 
 def require_finite_input(x: torch.Tensor) -> torch.Tensor:
@@ -98,7 +104,7 @@ def as_floats(x: Input) -> torch.Tensor:
 
 
 _THREAD = ThreadPoolExecutor(1, thread_name_prefix="input")
-"""What reads inputs beside the work of Python: copies and digests."""
+"""What digests inputs beside the work of Python."""
 
 
 def input_digest(x: torch.Tensor) -> str:

@@ -9,7 +9,7 @@ from segcertify.errors import InputError
 from segcertify.noise import Noise
 from segcertify.sampling.draws import Draws
 from segcertify.sampling.identity import identity, weights_state
-from segcertify.sampling.inputs import finite_input, on_its_way, require_finite_input
+from segcertify.sampling.inputs import finite_input, require_finite_input, sent
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed
 from segcertify.sampling.segmenter import Segmenter, for_sampling, require_ready
@@ -34,9 +34,8 @@ class Running:
         begin: Begin | None = None,
     ) -> Draws:  # fmt: skip
         """The draws at one input on a device, after the checks of the input and the model; ``seed`` draws theirs."""
-        arriving = on_its_way(given, device)
         self._noise.check(tuple(given.shape))
-        begun = self._begun(given, arriving, seed, input_id, begin) if device.type == "cuda" else None
+        begun = self._begun(given, device, seed, input_id, begin) if device.type == "cuda" else None
         require_ready(self._model, device)
         if self._weights == (now := weights_state(self._model)) and begun is not None:
             return begun
@@ -44,25 +43,20 @@ class Running:
             self._weights, self._faster = now, for_sampling(self._model)
             self.described = identity(self._faster)
             self._probes.clear()
-        x = require_finite_input(arriving())
+        x = require_finite_input(sent(given, device))
         if _kind(x) not in self._probes:
             warn_of_units(x, self._noise)
             self._probes[_kind(x)] = probe(self._faster, self._noise, x, self._batch_size)
         return self._draws(given, x, seed(), input_id)
 
     def _begun(
-        self,
-        given: torch.Tensor,
-        arriving: Callable[[], torch.Tensor],
-        seed: Callable[[], Seed],
-        input_id: str,
-        begin: Begin | None,
+        self, given: torch.Tensor, device: torch.device, seed: Callable[[], Seed], input_id: str, begin: Begin | None
     ) -> Draws | None:
         """Draws of the model as it was at the last call: a GPU is busy with the first of them while Python looks on.
 
         None if such inputs are not known, or if something is wrong: it is met again once all is checked, in its order.
         """
-        x = arriving()
+        x = sent(given, device)
         if _kind(x) not in self._probes:
             return None
         require_finite, draws = finite_input(x), self._draws(given, x, seed(), input_id)

@@ -50,12 +50,12 @@ class Verification:
 
     def __init__(self, draws: Draws, batch: Sequence[Address], *, later: bool = False) -> None:
         self._draws, self._batch = draws, batch
-        self._entries = self._chosen()
         self._ahead: dict[int, Answers] = {}
         self._among: Comparison | None = None
         self._in_pairs = not (later and len(batch) in draws.probe.sizes)
-        beside = draws.x.is_cuda and isinstance(getattr(draws.model, EXECUTION, None), Execution)
-        asked_now = beside and self._in_pairs
+        self._own = draws.x.is_cuda and isinstance(getattr(draws.model, EXECUTION, None), Execution)
+        """Whether the model's answers lie in memory of their own: it does not use that again."""
+        asked_now = self._own and self._in_pairs
         self._before = torch.cuda.current_stream(draws.x.device).record_event() if asked_now else None
 
     @property
@@ -71,10 +71,9 @@ class Verification:
     def first(self, drawn: Outputs) -> Outputs:
         """Note the batch's own answers; the same outputs, where they outlast what is asked from here on."""
         self._first = drawn.at(self._entries)
-        if self._before is None:
-            return drawn.kept()
-        self._ask_beside(self._before)
-        return drawn
+        if self._before is not None:
+            self._ask_beside(self._before)
+        return drawn if self._own else drawn.kept()
 
     def among_others(self, answers: Answers) -> None:
         """Compare with the answers to all of them in another batch of the same size, without waiting for the device."""
@@ -125,6 +124,11 @@ class Verification:
             torch.cuda.current_stream(draws.x.device).wait_stream(_beside(draws.x.device))
         tolerance = tolerance_of(draws.model, self._first.output)
         return compared(self._first, draws.read_input, self._again, pairs(len(self._entries)), tolerance)
+
+    @cached_property
+    def _entries(self) -> list[int]:
+        """The entries that are asked again."""
+        return self._chosen()
 
     def _chosen(self, *count: int) -> list[int]:
         draws, size = self._draws, len(self._batch)

@@ -22,7 +22,7 @@ class Gpu:
 def smooth(monkeypatch):
     """A model that is known at one kind of input, on a CPU that passes for a GPU."""
     monkeypatch.setattr("segcertify.sampling.smooth.working_device", lambda *given: Gpu())
-    monkeypatch.setattr("segcertify.sampling.running.on_its_way", lambda x, device: lambda: x)
+    monkeypatch.setattr("segcertify.sampling.running.sent", lambda x, device: x)
     monkeypatch.setattr("segcertify.sampling.running.require_ready", ready)
     found = sc.Smooth(Conv(stride=2).eval(), NOISE, seed=0)
     found.votes(image(), n=20, n0=5)

@@ -42,9 +42,9 @@ def _run(kernel: triton.JITFunction, scores: Scores, results: tuple[torch.Tensor
     draws, classes, h, w = values.shape
     factor = scores.factor
     rows = FACTORS[factor] if factor else 1
-    across_cells, down_cells = (w + 1, (h + 1) * factor // rows) if factor else (width, height)
+    cells = (w + 1) * (h + 1) * factor // rows if factor else width * height
     with on_device_of(values):
-        kernel[triton.cdiv(across_cells, BLOCK), down_cells](
+        kernel[(triton.cdiv(cells, BLOCK),)](
             values, *values.stride(), *results, draws, classes, h, w, height, width, h / height, w / width,
             LOGS=scores.logs, FACTOR=factor, ROWS=rows, BLOCK=BLOCK,
         )  # fmt: skip
@@ -61,22 +61,25 @@ def _source(at, ratio, side):
 @triton.jit
 def _tile(h, w, height, width, down, across, FACTOR: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """Of this program: source rows and columns; then a row, a column and two weights for each of a thread's pixels."""
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)  # row by row
     if FACTOR == 0:
-        y = tl.program_id(1)
+        y, at = place // width, place % width
         i0, i1, wy = _source(y, down, h)
         j0, j1, wx = _source(at, across, w)
-        ys, xs, wys, wxs = (y + 0 * at,), (at,), (wy,), (wx,)
+        ys, xs, wys, wxs = (y,), (at,), (wy,), (wx,)
     else:
         parts: tl.constexpr = FACTOR // ROWS
-        cell = tl.program_id(1) // parts - 1
-        first = tl.program_id(1) % parts * ROWS
-        i0, i1 = tl.maximum(cell, 0), tl.minimum(cell + 1, h - 1)
+        line, at = place // (w + 1), place % (w + 1)
+        cell, first = line // parts - 1, line % parts * ROWS
+        i0, i1 = (
+            tl.minimum(tl.maximum(cell, 0), h - 1),
+            tl.minimum(cell + 1, h - 1),
+        )  # threads of the last program go on
         j0, j1 = tl.minimum(tl.maximum(at - 1, 0), w - 1), tl.minimum(at, w - 1)
         ys, xs, wys, wxs = (), (), (), ()
         for n in tl.static_range(ROWS * FACTOR):
             row = first + n // FACTOR
-            ys = ys + (cell * FACTOR + FACTOR // 2 + row + 0 * at,)
+            ys = ys + (cell * FACTOR + FACTOR // 2 + row,)
             xs = xs + ((at - 1) * FACTOR + FACTOR // 2 + n % FACTOR,)
             wys = wys + ((2 * row + 1) / (2.0 * FACTOR),)
             wxs = wxs + ((2 * (n % FACTOR) + 1) / (2.0 * FACTOR),)
