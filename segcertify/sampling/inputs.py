@@ -56,7 +56,7 @@ def sent(x: torch.Tensor, device: torch.device) -> torch.Tensor:
         return x.to(device)
     x = x.contiguous()
     staged, there = torch.empty_like(x, pin_memory=True), torch.empty_like(x, device=device)
-    parts = (each.view(-1).split(-(-x.numel() // PARTS)) for each in (x, staged, there))
+    parts = (torch.split(each.view(-1), -(-x.numel() // PARTS)) for each in (x, staged, there))
     for own, locked, on_device in zip(*parts, strict=True):
         on_device.copy_(locked.copy_(own), non_blocking=True)
     return there
