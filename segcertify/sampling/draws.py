@@ -30,7 +30,7 @@ from segcertify.sampling.probe import Probe, noisy_outputs
 from segcertify.sampling.segmenter import Resizing, Segmenter, asked, is_random, model_dtype
 from segcertify.sampling.stages import stage
 from segcertify.sampling.streams import Address, DrawStream, Phase, Wanted
-from segcertify.sampling.verification import Verification
+from segcertify.sampling.verification import Experience, Verification
 from segcertify.votes import Votes
 
 LAWS: Mapping[type[Any], Law] = {Gaussian: "normal", Laplace: "laplace", Uniform: "uniform"}
@@ -46,9 +46,9 @@ class Draws:
 
     def __init__(
         self, model: Segmenter, noise: Noise, x: torch.Tensor, probe: Probe, *, seed: int, input_id: str,
-        seed_given: bool = True, given: torch.Tensor | None = None,
+        seed_given: bool = True, given: torch.Tensor | None = None, experience: Experience | None = None,
     ) -> None:  # fmt: skip
-        """``given`` is the input as it was given, perhaps on the host."""
+        """``given`` is the input as it was given, perhaps on the host; ``experience`` is what is known of the model."""
         self.model, self.noise, self.x, self.seed, self.input_id = model, noise, x, seed, input_id
         self.seed_given = seed_given
         self.components, self.batch_size, self.probe = probe.components, probe.batch_size, probe
@@ -63,7 +63,8 @@ class Draws:
         """The sizes of batches of which entries were asked again; a single entry has no others beside it."""
         self._open: Verification | None = None
         """What is known of the second answers to a batch, before anybody looked at it."""
-        self._partition = Partition(again=probe.classes is not None)
+        self.experience = Experience() if experience is None else experience
+        self._partition = Partition(again=probe.classes is not None, or_one=self.experience.doubt is False)
         self.ahead = range(0)
         """The draws for agreement that come next after the candidates, and may join their last batch."""
         self._made: tuple[int, Outputs] | None = None
@@ -186,15 +187,14 @@ class Draws:
     def _verified(self, batch: Sequence[Address], places: Places, size: int) -> Outputs:
         """What the model says to the first draws of a batch; the first of each size is verified."""
         whole, batch = size == len(batch), batch[:size]
-        later = whole and places.others_follow
         new = size not in self._verified_sizes
-        verification = Verification(self, batch, later=later) if new else None
+        verification = Verification(self, batch, later=whole and places.others_follow) if new else None
         drawn = self.made(batch)
         if drawn.components != self.components:  # makes label maps, unless kernels do: memory may run out here
             raise InputError(f"the model's components changed from {self.components} to {drawn.components}")
         if verification is not None:
             drawn = verification.first(drawn)
-            if later:
+            if whole and self._evenly and self.classes is not None:
                 self._open = verification
             else:
                 drawn = verification.compare(drawn)

@@ -31,17 +31,20 @@ class Places:
 
 
 class Partition:
-    """The batches of a run whose sizes are even; with ``again`` the second has places for draws of the first."""
+    """The batches of a run whose sizes are even; with ``again`` the second has places for draws of the first.
 
-    def __init__(self, *, again: bool = True) -> None:
-        self._again, self._size = again, 0
+    With ``or_one`` a single batch does without, if it holds all draws: two have more to begin and to end.
+    """
+
+    def __init__(self, *, again: bool = True, or_one: bool = False) -> None:
+        self._again, self._or_one, self._size = again, or_one, 0
 
     def next(self, left: int, most: int, owed: int) -> Places:
         """The next batch, of at most so many places, where ``owed`` draws of an earlier one are to be asked again.
 
         ``left`` is how many draws are left until batches have to end.
         """
-        if not self._again:
+        if not self._again or (self._or_one and not self._size and left <= most):
             return Places(evenly(left, most)[0])
         if not 0 < self._size <= most:
             self._size = _least_waste(left + ENTRIES, most)

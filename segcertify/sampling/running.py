@@ -14,6 +14,7 @@ from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed
 from segcertify.sampling.segmenter import Segmenter, for_sampling, require_ready
 from segcertify.sampling.units import warn_of_units
+from segcertify.sampling.verification import Experience
 
 Begin = Callable[[Draws], None]
 """What asks a GPU for work that need not wait until the model was looked at: `Draws.begin`."""
@@ -28,6 +29,7 @@ class Running:
         """The faster copy, and its `identity`."""
         self._weights: object = None
         self._probes: dict[object, Probe] = {}
+        self._experience = Experience()
 
     def draws(
         self, given: torch.Tensor, device: torch.device, seed: Callable[[], Seed], input_id: str, *,
@@ -43,6 +45,7 @@ class Running:
             self._weights, self._faster = now, for_sampling(self._model)
             self.described = identity(self._faster)
             self._probes.clear()
+            self._experience = Experience()
         x = require_finite_input(sent(given, device))
         if _kind(x) not in self._probes:
             warn_of_units(x, self._noise)
@@ -72,7 +75,7 @@ class Running:
         """Draws at ``x``, which is what was ``given`` on its device."""
         draws = Draws(
             self._faster, self._noise, x, self._probes[_kind(x)], seed=seed.value, seed_given=seed.given,
-            input_id=input_id, given=given,
+            input_id=input_id, given=given, experience=self._experience,
         )  # fmt: skip
         draws.even = self._batch_size is None
         return draws

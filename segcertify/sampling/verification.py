@@ -7,11 +7,14 @@ and is asked one thing at a time.
 Where a batch as large follows, they are asked there too, among other draws and at other places. The same kernels round
 alike, so that nothing at all should have changed. If so, that is enough from then on: a few at a time a model is asked
 once for each kind of input. Nobody waits for what is found before the draws are used (`Verification.settle`).
+
+Draws that fit into one batch stay there if a few at a time have left no doubt so far (`Experience`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +43,18 @@ from segcertify.sampling.streams import Address, DrawStream
 
 if TYPE_CHECKING:
     from segcertify.sampling.draws import Draws
+
+
+@dataclass
+class Experience:
+    """What second answers have shown of a model so far."""
+
+    doubt: bool | None = None
+    """Whether those to a few at a time ever left doubt; None if nobody looked yet."""
+
+    def note(self, changed: Changes) -> None:
+        """Remember what few at a time have shown."""
+        self.doubt = bool(self.doubt) or changed.doubtful
 
 
 class Verification:
@@ -73,6 +88,7 @@ class Verification:
         self._first = drawn.at(self._entries)
         if self._before is not None:
             self._ask_beside(self._before)
+            _ = self._pairs  # on their way before the device has done anything
         return drawn if self._own else drawn.kept()
 
     def among_others(self, answers: Answers) -> None:
@@ -106,6 +122,7 @@ class Verification:
         """
         draws, changed = self._draws, self._pairs.changes
         draws.require_finite(*self._batch[0])
+        draws.experience.note(changed)
         if changed.noise:
             raise dependent_noise(draws.noise)
         if changed.found and not changed.doubtful:

@@ -21,4 +21,4 @@ def lively(stride=16, size=0):
 
 
 def without_norms(net):
-    return folded(net, torch.rand(1, 3, 64, 64))[0]
+    return folded(net, torch.rand(1, 3, 64, 64).to(next(net.parameters())))[0]

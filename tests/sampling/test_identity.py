@@ -161,7 +161,9 @@ def test_votes_keep_the_identity_of_a_network():
 
 def test_a_network_is_described_once_for_each_smoothed_model(monkeypatch):
     described = []
-    monkeypatch.setattr("segcertify.sampling.running.identity", lambda model: described.append(model) or identity(model))
+    monkeypatch.setattr(
+        "segcertify.sampling.running.identity", lambda model: described.append(model) or identity(model)
+    )
     smooth = sc.Smooth(network(), sigma=0.1, seed=0)
     for size in (6, 6, 8):
         smooth.votes(torch.rand(3, 6, size), n=4, n0=2)

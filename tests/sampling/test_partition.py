@@ -65,6 +65,11 @@ def test_without_places_for_draws_of_the_first_all_are_even():
     assert [partition.next(left, 8, 0) for left in (30, 22, 14, 7)] == [Places(8), Places(8), Places(7), Places(7)]
 
 
+def test_one_batch_may_hold_all_draws():
+    assert Partition(or_one=True).next(110, 170, 0) == Places(110)
+    assert Partition(or_one=True).next(110, 100, 0) == Places(58, others_follow=True)
+
+
 def test_batches_of_another_size_are_made_where_too_much_would_be_wasted():
     partition = Partition()
     assert partition.next(35, 100, 0) == Places(21, others_follow=True)

@@ -177,6 +177,12 @@ def as_on_cuda(monkeypatch):
     monkeypatch.setattr("segcertify.sampling.draws.like_cuda", lambda tensor: True)
 
 
+@pytest.fixture
+def in_two(as_on_cuda, monkeypatch):
+    """Two batches are necessary."""
+    monkeypatch.setattr("segcertify.sampling.draws.BUSY", 60 * image().numel())
+
+
 class Company:
     """Logits with a leak in batches of more than ``above`` entries, and rounding at some of their places."""
 
@@ -209,7 +215,7 @@ def test_among_others_draws_are_asked_again_in_the_next_batch(as_on_cuda):
     assert same(votes, sc.sample(right, image(), noise=NOISE, n=100, n0=10, seed=0, batch_size=7))
 
 
-def test_another_input_of_the_kind_is_not_asked_few_at_a_time(as_on_cuda):
+def test_another_input_of_the_kind_is_not_asked_few_at_a_time(in_two):
     """What rounding does at other sizes is known by then; what entries do to each other is looked at in every input."""
     model = Company()
     smooth = sc.Smooth(model, NOISE, seed=0)
@@ -248,7 +254,7 @@ LEAKS = {
 
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("name", LEAKS)
-def test_what_entries_do_to_each_other_is_found_among_others(as_on_cuda, name, known):
+def test_what_entries_do_to_each_other_is_found_among_others(in_two, name, known):
     """Less of it than half precision hides where few are asked at a time; also in a kind of input that was fine."""
     model = Company()
     smooth = sc.Smooth(model, NOISE, seed=0)
@@ -259,6 +265,45 @@ def test_what_entries_do_to_each_other_is_found_among_others(as_on_cuda, name, k
     model.leak = LEAKS[name]
     with pytest.raises(sc.InputError, match=REFUSED):
         smooth.votes(image(1), n=100, n0=10)
+
+
+def test_draws_that_fit_into_one_batch_stay_there_where_few_left_no_doubt(as_on_cuda):
+    model = Company()
+    smooth = sc.Smooth(model, NOISE, seed=0)
+    smooth.votes(image(), n=100, n0=10)
+    for x in (image(1), image(1, (3, 10, 16))):  # of a kind that is known, and of another
+        model.batches.clear()
+        votes = smooth.votes(x, n=100, n0=10, input_id="b")
+        assert model.sizes[-4:] == [110, 2, 2, 2]
+        assert same(votes, sc.sample(right, x, noise=NOISE, n=100, n0=10, seed=0, input_id="b", batch_size=7))
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_what_entries_do_to_each_other_is_found_in_one_batch(as_on_cuda, name):
+    """By few at a time: a tenth, or what changes as much."""
+    smooth = sc.Smooth(model := Company(), NOISE, seed=0)
+    smooth.votes(image(), n=100, n0=10)
+    large = {"mean": mean(0.1), "last": last(0.1), "neighbour": neighbour(0.1), "largest": largest(0.1)}
+    model.leak = large.get(name, LEAKS[name])
+    with pytest.raises(sc.InputError, match=REFUSED):
+        smooth.votes(image(1), n=100, n0=10)
+
+
+def test_where_few_leave_doubt_later_others_stand_beside_from_then_on(as_on_cuda):
+    model = Company()
+    smooth = sc.Smooth(model, NOISE, seed=0)
+    smooth.votes(image(), n=100, n0=10)
+    noise = torch.randn(right(image()[None]).shape[1:], generator=torch.Generator().manual_seed(0)).double()
+    model.rounding = lambda logits: 0.02 * noise  # of the size of the batch, as kernels have it
+    model.batches.clear()
+    smooth.votes(image(1), n=100, n0=10, input_id="b")
+    assert model.sizes == [110, 2, 2, 2, 110, 110]
+    model.batches.clear()
+    smooth.votes(image(2), n=100, n0=10, input_id="c")
+    assert model.sizes == [58, 58]
+    model.leak = mean(0.02)
+    with pytest.raises(sc.InputError, match=REFUSED):
+        smooth.votes(image(4), n=100, n0=10)
 
 
 @pytest.mark.parametrize("at", [0, 20, 57])

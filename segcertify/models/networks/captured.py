@@ -20,14 +20,14 @@ from segcertify.sampling.batch_size import out_of_memory, takes_are_measured
 
 Forward = Callable[[Tensor], Tensor]
 
-LARGEST = 2**25
+LARGEST = 2**26
 """Numbers in an input. With more, a GPU is busy for much longer than Python asks."""
 RECORDED = 4
 """Which input of a kind is recorded, which takes as long as some passes: many kinds never have so many."""
 MOST = 16
 """How many kinds of input of one network are recorded; others run as ever."""
 HELD = 1 / 16
-"""The share of a device's memory that a recording may keep to itself."""
+"""The share of a device's memory that the recordings of a stream may keep to themselves."""
 
 
 def capture(network: nn.Module) -> None:
@@ -111,7 +111,6 @@ def _recorded(forward: Forward, batch: Tensor, pool: Any) -> _Graph | None:
     priority = torch.cuda.current_stream(batch.device).priority  # which a recorded kernel keeps
     graph: Any = torch.cuda.CUDAGraph()
     aside: Any = torch.cuda.Stream(batch.device, priority=priority)  # type: ignore[no-untyped-call]
-    held = torch.cuda.memory_reserved(batch.device)
     try:
         with uncached:
             aside.wait_stream(torch.cuda.current_stream(batch.device))
@@ -120,8 +119,7 @@ def _recorded(forward: Forward, batch: Tensor, pool: Any) -> _Graph | None:
             torch.cuda.current_stream(batch.device).wait_stream(aside)
             with torch.cuda.graph(graph, pool=pool, stream=aside, capture_error_mode="thread_local"):
                 output = forward(given)
-        held = torch.cuda.memory_reserved(batch.device) - held
-        if held > HELD * torch.cuda.get_device_properties(batch.device).total_memory:
+        if _held(pool) > HELD * torch.cuda.get_device_properties(batch.device).total_memory:
             del graph, output, given
             torch.cuda.empty_cache()
             return None
@@ -131,3 +129,8 @@ def _recorded(forward: Forward, batch: Tensor, pool: Any) -> _Graph | None:
         if out_of_memory(error):
             torch.cuda.empty_cache()
         return None
+
+
+def _held(pool: Any) -> int:
+    """The bytes that recordings keep in a pool."""
+    return sum(each["total_size"] for each in torch.cuda.memory_snapshot() if each["segment_pool_id"] == tuple(pool))

@@ -38,10 +38,13 @@ def depthwise(conv: Any, x: Tensor, pads: Pads) -> Tensor:
 
 
 def plain(x: Tensor, weight: Tensor, bias: Tensor, stride: int, pads: Pads) -> Tensor:
-    """The same step by step; on CUDA by torch's own kernel, which is there for all sizes and wants channels first."""
+    """The same step by step; on CUDA by torch's own kernel, which is there for all sizes and wants channels first.
+
+    Gradients need the kernel of cuDNN.
+    """
     image, kernel = pad(x, (*pads[1], *pads[0])), weight.permute(2, 0, 1).unsqueeze(1)
     steps, none, one = (stride, stride), (0, 0), (1, 1)
-    if x.is_cuda:
+    if x.is_cuda and not torch.is_grad_enabled():
         image, kernel = image.contiguous(), kernel.contiguous()
         y = torch.ops.aten._conv_depthwise2d(image, kernel, kernel.shape[2:], bias, steps, none, one)
     else:
