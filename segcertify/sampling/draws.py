@@ -58,7 +58,7 @@ class Draws:
         self._bad = torch.zeros(1, dtype=torch.int32, device=x.device)
         """The flag that kernels raise at scores that are not finite."""
         self._given = x if given is None else given
-        self._digest = digested_beside(self._given) if x.is_cuda else partial(input_digest, self._given)
+        self._digest: Callable[[], str] | None = None
         self._verified_sizes = {1}
         """The sizes of batches of which entries were asked again; a single entry has no others beside it."""
         self._open: Verification | None = None
@@ -166,6 +166,8 @@ class Draws:
             size, drawn = halve_until_it_fits(partial(self._verified, batch, places), len(batch))
         except (InputError, RuntimeError) as error:
             raise self._failed(error, phase, start) from error
+        if self._digest is None and self.x.is_cuda:  # the GPU is busy by now
+            self._digest = digested_beside(self._given)
         if size < len(batch):
             self.batch_size = size
         own, made = min(size, len(wanted)), min(size, places.new)
@@ -296,7 +298,7 @@ class Draws:
     @property
     def input_digest(self) -> str:
         """The input's digest, of which a GPU's work does not wait: a thread computes it meanwhile."""
-        return self._digest()
+        return input_digest(self._given) if self._digest is None else self._digest()
 
     def outputs_at_input(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The model's output for noisy copies of the input itself, and these copies: models may differ there alone."""

@@ -133,4 +133,5 @@ def _recorded(forward: Forward, batch: Tensor, pool: Any) -> _Graph | None:
 
 def _held(pool: Any) -> int:
     """The bytes that recordings keep in a pool."""
-    return sum(each["total_size"] for each in torch.cuda.memory_snapshot() if each["segment_pool_id"] == tuple(pool))
+    segments: Any = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]
+    return sum(each["total_size"] for each in segments if each["segment_pool_id"] == tuple(pool))
