@@ -166,15 +166,19 @@ def chosen_entries(size: int, stream: DrawStream, count: int = ENTRIES) -> list[
 
 
 class Comparison:
-    """A comparison that is on its way on the device: `changes` waits for it."""
+    """A comparison that is on its way on the device: `changes` waits for it, and for nothing else."""
 
     def __init__(self, found: Sequence[torch.Tensor], *, of_labels: int, exact: bool, tolerance: Tolerance) -> None:
         self._found = torch.stack([each.to(found[-1].device, torch.float64) for each in found])
         self._of_labels, self._exact, self._tolerance = of_labels, exact, tolerance
+        on_cuda = self._found.is_cuda
+        self._made = torch.cuda.current_stream(self._found.device).record_event() if on_cuda else None
 
     @cached_property
     def changes(self) -> Changes:
         """What it found."""
+        if self._made is not None:
+            self._made.synchronize()
         noise, logits, of_one, hidden, labels, by_noise, most = self._found.tolist()
         return Changes(
             bool(noise), logits, int(labels), int(by_noise), self._of_labels, self._exact,

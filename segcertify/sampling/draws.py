@@ -64,7 +64,8 @@ class Draws:
         self._open: Verification | None = None
         """What is known of the second answers to a batch, before anybody looked at it."""
         self.experience = Experience() if experience is None else experience
-        self._partition = Partition(again=probe.classes is not None, or_one=self.experience.doubt is False)
+        again = probe.classes is not None and not self.experience.by_place
+        self._partition = Partition(again=again, or_one=self.experience.doubt is False)
         self.ahead = range(0)
         """The draws for agreement that come next after the candidates, and may join their last batch."""
         self._made: tuple[int, Outputs] | None = None

@@ -8,12 +8,13 @@ Where a batch as large follows, they are asked there too, among other draws and 
 alike, so that nothing at all should have changed. If so, that is enough from then on: a few at a time a model is asked
 once for each kind of input. Nobody waits for what is found before the draws are used (`Verification.settle`).
 
-Draws that fit into one batch stay there if a few at a time have left no doubt so far (`Experience`).
+Draws that fit into one batch stay there if a few at a time have left no doubt so far, and all are asked a few at a time
+where kernels round by an entry's place, so that other places tell nothing (`Experience`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from segcertify.sampling.cross_talk import (
     Answers,
     Changes,
     Comparison,
+    Tolerance,
     changes,
     chosen_entries,
     compared,
@@ -51,6 +53,8 @@ class Experience:
 
     doubt: bool | None = None
     """Whether those to a few at a time ever left doubt; None if nobody looked yet."""
+    by_place: bool = False
+    """Whether they changed at other places of a batch as large, but not beside other draws."""
 
     def note(self, changed: Changes) -> None:
         """Remember what few at a time have shown."""
@@ -93,8 +97,9 @@ class Verification:
 
     def among_others(self, answers: Answers) -> None:
         """Compare with the answers to all of them in another batch of the same size, without waiting for the device."""
-        everything = list(range(len(self._entries)))
-        self._among = compared(self._first, self._draws.read_input, lambda _: answers, [everything], NONE)
+        everything = [list(range(len(self._entries)))]
+        self._among = self._compared(lambda _: answers, everything, NONE)
+        self._kept = answers  # as long as the other stream may read them
 
     def compare(self, drawn: Outputs) -> Outputs:
         """`settle` at once; the outputs, where the model left them alone."""
@@ -132,15 +137,27 @@ class Verification:
             changed = changes(self._first, draws.read_input, self._among_copies, groups, FINE)
             if changed.found:
                 raise dependent_answers(draws.model, changed.found)
+            draws.experience.by_place |= asked
 
     @cached_property
     def _pairs(self) -> Comparison:
         """What changed where few are asked at a time."""
-        draws = self._draws
-        if self._before is not None:
-            torch.cuda.current_stream(draws.x.device).wait_stream(_beside(draws.x.device))
-        tolerance = tolerance_of(draws.model, self._first.output)
-        return compared(self._first, draws.read_input, self._again, pairs(len(self._entries)), tolerance)
+        tolerance, groups = tolerance_of(self._draws.model, self._first.output), pairs(len(self._entries))
+        if self._before is None:
+            return compared(self._first, self._draws.read_input, self._again, groups, tolerance)
+        return self._compared(self._again, groups, tolerance)
+
+    def _compared(
+        self, ask: Callable[[list[int]], Answers], groups: Sequence[list[int]], tolerance: Tolerance
+    ) -> Comparison:  # fmt: skip
+        """Compare with the first answers; on CUDA on the stream of the second ones, while draws are counted."""
+        x = self._draws.read_input
+        if not x.is_cuda:
+            return compared(self._first, x, ask, groups, tolerance)
+        beside = _beside(x.device)
+        beside.wait_stream(torch.cuda.current_stream(x.device))
+        with torch.cuda.stream(beside):
+            return compared(self._first, x, ask, groups, tolerance)
 
     @cached_property
     def _entries(self) -> list[int]:

@@ -331,8 +331,15 @@ def test_rounding_that_depends_on_the_place_is_looked_into(as_on_cuda):
         return 1e-3 * torch.randn(logits.shape, generator=torch.Generator().manual_seed(0)).double()
 
     model = Company(rounding=by_place)
-    assert sc.sample(model, image(), noise=NOISE, n=100, n0=10, seed=0).n == 100
+    smooth = sc.Smooth(model, NOISE, seed=0)
+    assert smooth.votes(image(), n=100, n0=10).n == 100
     assert model.sizes[model.sizes.index(58) :] == [58, 58, 2, 2, 2, 58, 58]
+    model.batches.clear()
+    smooth.votes(image(1), n=100, n0=10)
+    assert model.sizes == [110, 2, 2, 2]  # other places tell nothing of this model
+    model.leak = mean(0.1)
+    with pytest.raises(sc.InputError, match=REFUSED):
+        smooth.votes(image(2), n=100, n0=10)
 
 
 def test_nothing_is_used_before_it_was_looked_at(as_on_cuda, tmp_path):
