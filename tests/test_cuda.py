@@ -10,6 +10,7 @@ from torch import nn
 
 import segcertify as sc
 from segcertify.models import MultiScale
+from segcertify.sampling.identity import Execution
 from segcertify.sampling.kernels import philox, scores
 from segcertify.sampling.kernels.scores import Scores
 from segcertify.sampling.streams import DrawStream, Wanted, key_words
@@ -83,6 +84,49 @@ def test_the_first_draws_for_agreement_share_the_candidates_batch():
     joined = smooth.votes(x, **settings)
     assert [size for size in sizes if size > 2] == [27, 27]
     assert same(joined, apart.votes(x, **settings))
+
+
+class Copy(nn.Module):
+    """What passes for a faster copy: its second answers are asked for beside its batches, on a stream of their own."""
+
+    def __init__(self, leak):
+        super().__init__()
+        self.leak, self.execution = leak, Execution({"weights": "w", "classes": [], "settings": {}}, "", {"fused": 1})
+        self.sizes = []
+
+    def forward(self, batch):
+        self.sizes.append(len(batch))
+        logits = torch.stack([batch.mean(1), 1 - batch.mean(1)], 1)
+        return self.leak(logits) if self.leak else logits
+
+
+LEAKS = {
+    "mean": lambda logits: torch.lerp(logits, logits.mean(0, keepdim=True), 0.1),
+    "last": lambda logits: torch.lerp(logits, logits[-1:], 0.1),
+    "neighbour": lambda logits: torch.lerp(logits, logits.roll(1, 0), 0.1),
+    "ends": lambda logits: torch.lerp(logits, (logits[:1] + logits[-1:]) / 2, 0.1),
+}
+
+
+@pytest.mark.parametrize("one", [False, True])
+@pytest.mark.parametrize("name", [None, *LEAKS])
+def test_what_entries_of_a_faster_copys_batches_do_to_each_other_is_found(name, one):
+    """In two batches, where six draws of the first are asked again in the second, and in one, where threes are."""
+    x, model = an_input((3, 16, 20)), Copy(None).eval()
+    smooth = sc.Smooth(model, sc.Gaussian(0.25), seed=0, device="cuda")
+    if one:
+        smooth.votes(x, n=100, n0=10, input_id="first")
+    else:
+        smooth.draws(x)  # probed
+    model.sizes.clear()
+    model.leak = LEAKS.get(name)
+    if name:
+        with pytest.raises(sc.InputError, match="different answers to the same noisy input"):
+            smooth.votes(x, n=100, n0=10)
+        return
+    votes = smooth.votes(x, n=100, n0=10)
+    assert sorted(model.sizes) == ([3, 3, 110] if one else [3, 3, 58, 58])
+    assert same(votes, sc.Smooth(model, sc.Gaussian(0.25), seed=0, device="cuda", batch_size=9).votes(x, n=100, n0=10))
 
 
 @pytest.mark.parametrize("n", [40, 300])

@@ -133,7 +133,7 @@ def _agreed(
         if done == n:
             break
     earlier.pop(n, None)
-    labels = candidate_leaving()  # while a GPU may still be counting
+    labels = frozen(copied(candidate_leaving(), np.int32)[0])  # while a GPU may still be counting
     others = {"earlier": {m: _leaving(each)() for m, each in earlier.items()}, "draws": ((first, first + n),)}
     tally = torch.bincount(agree.flatten().int(), minlength=n + 1) if agree.is_cuda else None
     votes = draws.record(labels, _leaving(agree)(), n=n, n0=n0, others={**about, **others})
@@ -177,7 +177,7 @@ def _counted(
 
 
 def _leaving(numbers: torch.Tensor) -> Callable[[], IntArray]:
-    """Gives numbers as a read-only array, and waits for nothing that a GPU was asked for since.
+    """Gives numbers as an array, and waits for nothing that a GPU was asked for since.
 
     From a GPU they go through page-locked memory, which is several times as fast.
     """
@@ -188,7 +188,7 @@ def _leaving(numbers: torch.Tensor) -> Callable[[], IntArray]:
 
     def arrived() -> IntArray:
         left.synchronize()
-        return frozen(copied(locked.numpy(), np.int32)[0])
+        return np.asarray(locked.numpy())
 
     return arrived
 

@@ -1,8 +1,8 @@
 """Verification: some draws of the first batch of each size are asked again, and nothing may have changed.
 
-They are asked a few at a time: a copy of the network on CUDA beside the batch, on a stream of its own, since small
-batches keep a GPU waiting for the next kernel, while a large one fills it. Any other model may use its memory again,
-and is asked one thing at a time.
+They are asked a few at a time. A copy of the network on CUDA is asked for three and three beside the batch, on a stream
+of its own, since small batches keep a GPU waiting for the next kernel, while a large one fills it. Any other model may
+use its memory again, and is asked for pairs, one thing at a time.
 
 Where a batch as large follows, they are asked there too, among other draws and at other places. The same kernels round
 alike, so that nothing at all should have changed. If so, that is enough from then on: a few at a time a model is asked
@@ -71,10 +71,10 @@ class Verification:
         self._draws, self._batch = draws, batch
         self._ahead: dict[int, Answers] = {}
         self._among: Comparison | None = None
-        self._in_pairs = not (later and len(batch) in draws.probe.sizes)
+        self._asks_few = not (later and len(batch) in draws.probe.sizes)
         self._own = draws.x.is_cuda and isinstance(getattr(draws.model, EXECUTION, None), Execution)
         """Whether the model's answers lie in memory of their own: it does not use that again."""
-        asked_now = self._own and self._in_pairs
+        asked_now = self._own and self._asks_few
         self._before = torch.cuda.current_stream(draws.x.device).record_event() if asked_now else None
 
     @property
@@ -92,7 +92,7 @@ class Verification:
         self._first = drawn.at(self._entries)
         if self._before is not None:
             self._ask_beside(self._before)
-            _ = self._pairs  # on their way before the device has done anything
+            _ = self._of_few  # on their way before the device has done anything
         return drawn if self._own else drawn.kept()
 
     def among_others(self, answers: Answers) -> None:
@@ -103,7 +103,7 @@ class Verification:
 
     def compare(self, drawn: Outputs) -> Outputs:
         """`settle` at once; the outputs, where the model left them alone."""
-        changed = self._pairs.changes
+        changed = self._of_few.changes
         drawn = drawn.kept() if changed.doubtful else drawn
         self.settle()
         if found := self._more(drawn, changed):
@@ -116,16 +116,16 @@ class Verification:
         if among is not None and among.noise:
             raise dependent_noise(self._draws.noise)
         alike = among is not None and not among.found
-        if self._in_pairs or not alike:
-            self._settle_pairs(alike=alike, asked=among is not None)
+        if self._asks_few or not alike:
+            self._settle_few(alike=alike, asked=among is not None)
         self._draws.probe.sizes.add(len(self._batch))
 
-    def _settle_pairs(self, *, alike: bool, asked: bool) -> None:
+    def _settle_few(self, *, alike: bool, asked: bool) -> None:
         """The same by what few were asked at a time.
 
         Where that leaves doubt, or nothing was ``alike`` among others that were ``asked``, copies are put beside them.
         """
-        draws, changed = self._draws, self._pairs.changes
+        draws, changed = self._draws, self._of_few.changes
         draws.require_finite(*self._batch[0])
         draws.experience.note(changed)
         if changed.noise:
@@ -140,12 +140,12 @@ class Verification:
             draws.experience.by_place |= asked
 
     @cached_property
-    def _pairs(self) -> Comparison:
+    def _of_few(self) -> Comparison:
         """What changed where few are asked at a time."""
-        tolerance, groups = tolerance_of(self._draws.model, self._first.output), pairs(len(self._entries))
+        tolerance = tolerance_of(self._draws.model, self._first.output)
         if self._before is None:
-            return compared(self._first, self._draws.read_input, self._again, groups, tolerance)
-        return self._compared(self._again, groups, tolerance)
+            return compared(self._first, self._draws.read_input, self._ask, pairs(len(self._entries)), tolerance)
+        return self._compared(lambda group: self._ahead[group[0]], halves(len(self._entries)), tolerance)
 
     def _compared(
         self, ask: Callable[[list[int]], Answers], groups: Sequence[list[int]], tolerance: Tolerance
@@ -169,14 +169,11 @@ class Verification:
         return chosen_entries(size, DrawStream(draws.seed, draws.input_id, "verify", size), *count)
 
     def _ask_beside(self, before: Any) -> None:
-        """Ask each pair while the batch is on its way: from ``before``, an event, on."""
+        """Ask each half while the batch is on its way: from ``before``, an event, on."""
         beside = _beside(self._draws.x.device)
         beside.wait_event(before)
         with stage("checks", whole=True), torch.cuda.stream(beside):
-            self._ahead = {group[0]: self._ask(group) for group in pairs(len(self._entries))}
-
-    def _again(self, positions: list[int]) -> Answers:
-        return self._ahead.pop(positions[0]) if self._ahead else self._ask(positions)
+            self._ahead = {group[0]: self._ask(group) for group in halves(len(self._entries))}
 
     def _ask(self, positions: list[int]) -> Answers:
         """New answers to some of the entries, in a batch of these alone."""
