@@ -218,7 +218,7 @@ def splits() -> str:
         if before is not None:
             faster = now["images_per_second"] / before["images_per_second"]
             rates = f"{before['images_per_second']:.3g}", f"{faster:.3g}"
-        equal = (NOTHING,) * 2 if same is None else tuple(percent(each["share"]) for each in same.values())
+        equal = (NOTHING,) * 2 if same is None else tuple(percent(each["share"], 2) for each in same.values())
         each_second = f"{now['images_per_second']:.3g}"
         rows.append((values["settings"]["model"], _name(values), str(now["images"]), each_second, *rates, *equal))
     heads = (
@@ -226,7 +226,10 @@ def splits() -> str:
         "with the same numbers",
     )  # fmt: skip
     wanted = "No measurement is committed yet: `python benchmarks/splits.py --model pets --data ...` makes one.\n"
-    note = "Each image from its file to its certificate, n0 + n = 110. Certificates are compared for some images."
+    note = (
+        "Each image from its file to its certificate, n0 + n = 110; images of pets have many widths, and a model is "
+        "probed for each. The certificates of an image are compared pixel by pixel."
+    )
     return Table("Validation splits", heads, tuple(rows), (note,)).markdown() if rows else wanted
 
 
@@ -265,7 +268,7 @@ def growth(values: Values, by: str, name: str) -> Table:
     rows = tuple(
         (
             f"{row[by]:,}", duration(row["seconds"]),
-            f"{row['resident_gib'] if row['cuda_gib'] is None else row['cuda_gib']:.2f} GiB",
+            f"{row['resident_gib'] if row['cuda_gib'] is None else row['cuda_gib']:.2g} GiB",
         )
         for row in values[f"over_{by}"]
     )  # fmt: skip
@@ -407,11 +410,18 @@ def claims() -> str:
         sentences.append(
             f"{draws} draws of HRNetV2-W48 at scale {settings['scale']} on such a frame take "
             f"[{duration(values['total_seconds'])}](results/speed/{name}) in {settings['precision']} on an "
-            f"{_name(values)}, {values['ratio_to_network']:.2f} times the bare network. The released pipeline, in "
-            f"fp32, takes {duration(released)} there ({baseline['ratio']:.3g} times as long{told}), and "
-            f"{duration(fair)} with vectorised tests ({baseline['vectorised_ratio']:.3g} times)."
+            f"{_name(values)}, {values['ratio_to_network']:.2f} times the bare network{_compiled(values)}. The "
+            f"released pipeline, in fp32, takes {duration(released)} there ({baseline['ratio']:.3g} times as "
+            f"long{told}), and {duration(fair)} with vectorised tests ({baseline['vectorised_ratio']:.3g} times)."
         )
     return textwrap.fill(" ".join(sentences), 118, initial_indent="  ", subsequent_indent="  ", **WHOLE) + "\n  "
+
+
+def _compiled(values: Values) -> str:
+    """A certificate's time beside the network that is compiled, if it was measured."""
+    if values.get("compiled") is None:
+        return ""
+    return f" ({values['total_seconds'] / values['compiled']['network_seconds']:.2f} times as torch.compile makes it)"
 
 
 def _rounded(ratio: float) -> str:

@@ -85,7 +85,7 @@ def test_splits_are_compared_with_the_version_before_and_the_cpu(tmp_path, monke
         "agreement": {"its own noise": {"share": 0.97}, "the GPU's numbers": {"share": 0.9995}},
     }  # fmt: skip
     (tmp_path / "splits-pets-h200.json").write_text(json.dumps(values), encoding="utf-8")
-    assert "| pets | H200 | 184 | 30 | 2 | 15 | 97.0% | 99.9% |" in speed_page.splits()
+    assert "| pets | H200 | 184 | 30 | 2 | 15 | 97.00% | 99.95% |" in speed_page.splits()
 
 
 @pytest.mark.parametrize("file", sorted(speed_page.RESULTS.glob("*.json")), ids=lambda file: file.name)
