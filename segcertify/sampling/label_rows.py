@@ -14,7 +14,7 @@ from torch.nn.functional import interpolate, pad
 SMALL = 2**10
 """The fewest pixels whose arg-max is computed by planes."""
 MANY = 1 / 4
-"""The share of cells with several classes from which on all rows are upsampled."""
+"""The share of an image's cells with several classes beyond which all its rows are upsampled."""
 AT_ONCE = 2**19
 """About how many upsampled logits are in memory at once: enough for two threads, in the caches of two cores."""
 
@@ -24,12 +24,29 @@ def labels_of(logits: Tensor, size: tuple[int, int]) -> Tensor:
 
     The size's height must be a multiple of h. Up to rounding it is the arg-max of torch's bilinear interpolation.
     """
-    count, classes, height, width = logits.shape
+    height, width = logits.shape[2:]
     factor = size[0] // height
-    if factor % 2 == 0 and size == (factor * height, factor * width):
-        found = _by_cells(logits, factor)
-        if found is not None:
-            return found
+    if factor % 2 or size != (factor * height, factor * width):
+        return _by_rows(logits, size)
+    around = _around(logits)
+    mixed = _mixed(around)
+    few = (
+        mixed.flatten(1).sum(1) <= MANY * mixed[0].numel()
+    )  # each image for itself, whatever is beside it in its batch
+    if few.all():
+        return _by_cells(logits, around, mixed, factor)
+    if not few.any():
+        return _by_rows(logits, size)
+    labels = torch.empty((len(logits), *size), dtype=torch.int64)
+    labels[few] = _by_cells(logits[few], around[few], mixed[few], factor)
+    labels[~few] = _by_rows(logits[~few], size)
+    return labels
+
+
+def _by_rows(logits: Tensor, size: tuple[int, int]) -> Tensor:
+    """The labels, all rows of them upsampled."""
+    count, classes, height, _ = logits.shape
+    factor = size[0] // height
     labels = torch.empty((count, height, factor, size[1]), dtype=torch.int64)
     entries = max(1, AT_ONCE // (classes * height * size[1]))
     rows = max(1, AT_ONCE // (entries * classes * size[1]))
@@ -42,23 +59,25 @@ def labels_of(logits: Tensor, size: tuple[int, int]) -> Tensor:
     return labels.view(count, *size)
 
 
-def _by_cells(logits: Tensor, factor: int) -> Tensor | None:
-    """The labels, from the cells between four neighbouring logits; at the border two or all are the same.
+def _around(logits: Tensor) -> Tensor:
+    """The class of the largest of each logit, (B, h + 2, w + 2): at the border again those beside it."""
+    return pad(first_largest(logits).float()[:, None], (1, 1, 1, 1), mode="replicate")[:, 0].to(torch.int64)
 
-    None if more than `MANY` of the cells have several classes.
-    """
-    count, _, height, width = logits.shape
-    around = pad(first_largest(logits).float()[:, None], (1, 1, 1, 1), mode="replicate")[:, 0].to(torch.int64)
+
+def _mixed(around: Tensor) -> Tensor:
+    """Which cells between four neighbouring logits have several classes, (B, h + 1, w + 1)."""
     corner = around[:, :-1, :-1]
-    mixed = (around[:, :-1, 1:] != corner) | (around[:, 1:, :-1] != corner) | (around[:, 1:, 1:] != corner)
+    return (around[:, :-1, 1:] != corner) | (around[:, 1:, :-1] != corner) | (around[:, 1:, 1:] != corner)
+
+
+def _by_cells(logits: Tensor, around: Tensor, mixed: Tensor, factor: int) -> Tensor:
+    """The labels, of which those in mixed cells alone are upsampled."""
+    height, width = logits.shape[2:]
+    cells = around[:, :-1, None, :-1, None].expand(-1, -1, factor, -1, factor).contiguous()
     image, row, column = mixed.nonzero(as_tuple=True)
-    if len(image) > MANY * mixed.numel():
-        return None
-    cells = corner[:, :, None, :, None].expand(-1, -1, factor, -1, factor).contiguous()
-    if len(image):
-        cells[image, row, :, column] = _blended(logits, image, row, column, factor)
+    cells[image, row, :, column] = _blended(logits, image, row, column, factor)
     half = factor // 2
-    whole = cells.view(count, (height + 1) * factor, (width + 1) * factor)
+    whole = cells.view(len(logits), (height + 1) * factor, (width + 1) * factor)
     return whole[:, half : half + height * factor, half : half + width * factor]
 
 

@@ -70,6 +70,15 @@ def test_few_cells_are_upsampled(monkeypatch):
     assert sum(sizes) == 2 * 20 * 30 + 2 * 80 * 120
 
 
+def test_an_images_labels_do_not_depend_on_those_beside_it():
+    """One of many borders is upsampled row by row, one of few is not, in one batch as in batches of one."""
+    torch.manual_seed(0)
+    smooth = interpolate(torch.randn(3, 4, 3, 3), size=(20, 30), mode="bicubic")
+    batch = torch.cat([smooth[:1], torch.randn(1, 4, 20, 30), smooth[1:], torch.randn(2, 4, 20, 30)])
+    alone = torch.cat([labels_of(logits[None], (80, 120)) for logits in batch])
+    assert torch.equal(labels_of(batch, (80, 120)), alone)
+
+
 @pytest.mark.parametrize("many", [-1.0, 1.0])
 def test_of_equal_logits_the_lowest_class_counts(many, monkeypatch):
     monkeypatch.setattr(label_rows, "MANY", many)
