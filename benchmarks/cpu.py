@@ -8,6 +8,8 @@ same size. "after" is what `segcertify.sample` does for each draw once its contr
 apart). "before" is the plain network with one thread of noise and torch's arg-max over whole batches. They take turns,
 and the least of several turns counts: other programs only add to it.
 
+All is measured as commands run: their threads sleep soon (`segcertify.cli.waiting`).
+
 ``whole``: the command `segcertify certify` on one image, with all checks and pictures, in a process of its own.
 ``memory``: the peak of such a process that samples a tensor of 12 million pixels. For both, ``--before`` names a
 checkout of an earlier version of segcertify, which takes turns with this one; its model may be another one.
@@ -16,6 +18,7 @@ checkout of an earlier version of segcertify, which takes turns with this one; i
 in FOLDER, which has ``pets`` and ``camvid``.
 """
 
+# ruff: noqa: E402  (threads are told how to wait before torch loads)
 from __future__ import annotations
 
 import argparse
@@ -33,6 +36,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from segcertify.cli.waiting import sleep_soon
+
+sleep_soon()
 import torch
 from PIL import Image
 from torch import nn

@@ -28,7 +28,7 @@ from segcertify.cli import (
 )
 from segcertify.cli.printing import print_note
 from segcertify.cli.several import for_each_input
-from segcertify.cli.waiting import sleep_where_busy
+from segcertify.cli.waiting import sleep_soon
 from segcertify.errors import InputError
 from segcertify.names import visible
 from segcertify.storage.interruption import Stop, stoppable
@@ -70,7 +70,7 @@ app.add_typer(reproduce.app, name="reproduce")
 
 def main() -> None:
     """Run the command line; bad input ends with one clear line, not a traceback, and so does a signal."""
-    sleep_where_busy()
+    sleep_soon()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             with suppress(OSError):  # where it is no longer the file that it was

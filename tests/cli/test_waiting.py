@@ -1,4 +1,4 @@
-"""On a busy machine threads sleep while they wait, on any other they spin, and the user's word counts."""
+"""On a busy machine threads sleep while they wait, on any other they spin for a moment, and the user's word counts."""
 
 import os
 import subprocess
@@ -6,21 +6,30 @@ import sys
 
 import pytest
 
-from segcertify.cli.waiting import sleep_where_busy
+from segcertify.cli.waiting import sleep_soon
+
+POLICY, SPINS = "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"
 
 
 @pytest.mark.parametrize(
-    ("load", "given", "expected"), [(3.1, None, "passive"), (2.9, None, None), (9.0, "active", "active")]
+    ("load", "given", "expected"),
+    [
+        (3.1, {}, {POLICY: "passive"}),
+        (2.9, {}, {SPINS: "20000"}),
+        (2.9, {SPINS: "7"}, {SPINS: "7"}),
+        (9.0, {POLICY: "active"}, {POLICY: "active"}),
+        (0.0, {POLICY: "active"}, {POLICY: "active"}),
+    ],
 )
-def test_threads_sleep_only_where_more_programs_run_than_processors(
-    monkeypatch: pytest.MonkeyPatch, load: float, given: str | None, expected: str | None
+def test_threads_sleep_at_once_only_where_more_programs_run_than_processors(
+    monkeypatch: pytest.MonkeyPatch, load: float, given: dict[str, str], expected: dict[str, str]
 ) -> None:
-    environment = {} if given is None else {"OMP_WAIT_POLICY": given}
+    environment = dict(given)
     monkeypatch.setattr(os, "environ", environment)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
-    sleep_where_busy()
-    assert environment.get("OMP_WAIT_POLICY") == expected
+    sleep_soon()
+    assert environment == expected
 
 
 def test_a_command_says_so_before_torch_is_loaded() -> None:
