@@ -40,13 +40,13 @@ def by_chunks(function: Callable[..., T], *arrays: Array) -> list[T]:
 def copied(integers: IntArray, kind: type[np.integer]) -> tuple[IntArray, int, int]:
     """A copy in another type, and the least and the largest of the integers (0 of none), which may not fit in it.
 
-    An array of that type that is read-only and holds its own memory is its own copy: nobody else can write to it.
+    An array of that type that was `handed_over` is its own copy.
 
     >>> copied(np.array([3, 70_000]), np.int16)
     (array([   3, 4464], dtype=int16), 3, 70000)
     """
-    own = integers.dtype == kind and integers.flags.owndata and not integers.flags.writeable
-    copy = integers if own else np.empty(integers.shape, kind)
+    own = isinstance(integers, _HandedOver) and integers.dtype == kind
+    copy = integers.view(np.ndarray) if own else np.empty(integers.shape, kind)
 
     def fill(copy: IntArray, integers: IntArray) -> tuple[int, int]:
         if not own:
@@ -55,6 +55,15 @@ def copied(integers: IntArray, kind: type[np.integer]) -> tuple[IntArray, int, i
 
     lows, highs = zip(*by_chunks(fill, copy, integers), strict=True)
     return copy, min(lows), max(highs)
+
+
+class _HandedOver(np.ndarray):
+    """Numbers that nobody else holds."""
+
+
+def handed_over(array: IntArray) -> IntArray:
+    """The array, for `copied` to take as its copy: who says so keeps no reference to its memory."""
+    return array.view(_HandedOver)
 
 
 def cores() -> int:

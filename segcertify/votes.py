@@ -364,7 +364,7 @@ def model_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
 
 def _integers(name: str, array: IntArray) -> tuple[IntArray, int, int]:
     """A copy in 32 bits, and its least and largest number (0 of none)."""
-    array = np.asarray(array)
+    array = np.asanyarray(array)
     if not np.issubdtype(array.dtype, np.integer):
         raise InputError(f"{name} must hold integers, but got {array.dtype}")
     limits = np.iinfo(np.int32)

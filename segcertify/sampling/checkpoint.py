@@ -153,9 +153,13 @@ class Checkpoint:
             return True
         return self._draws.may_give(stored)  # asks again: logits take too much memory to be kept
 
+    def note(self, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor]) -> None:
+        """Remember a state, to be written if the model fails before the next: counts go on in the same memory."""
+        self._last = phase, done, arrays
+
     def save_if_due(self, phase: Phase, done: int, arrays: Mapping[str, torch.Tensor], *, last: bool = False) -> None:
         """Write the state if it is the last, if ``every`` seconds have passed, or if the process is asked to stop."""
-        self._last = phase, done, arrays
+        self.note(phase, done, arrays)
         if self._path is None or not (last or time.monotonic() >= self._due or self._asked_to_stop()):
             return
         self._write(self._path, phase, done, arrays)

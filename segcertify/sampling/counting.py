@@ -8,14 +8,14 @@ import numpy as np
 import torch
 
 from segcertify.arrays import IntArray
-from segcertify.chunks import copied
+from segcertify.chunks import copied, handed_over
 from segcertify.class_counts import from_planes
 from segcertify.errors import InputError, require_integer
 from segcertify.progress import Advance, progress_bar
 from segcertify.sampling.checkpoint import COUNTS, Checkpoint, State
 from segcertify.sampling.draws import Counts, Draws, count_type
 from segcertify.sampling.segmenter import LARGEST_LABEL
-from segcertify.votes import Votes, frozen
+from segcertify.votes import Votes
 
 _BLOCK = 2**20
 
@@ -86,6 +86,7 @@ def sampled(
         if state.phase == "candidate":
             draws.ahead = range(first, first + min((*prefixes, n)))
             candidate, counts = _candidates(draws, saved, state, n0, known=kept.classes, advance=advance)
+            draws.ahead = range(0)
             pilot = {"candidate": candidate} | ({PILOT: counts.cpu()} if kept.counts else {})
             state = State("agree", 0, draws.batch_size, {})
         elif n0:
@@ -127,13 +128,14 @@ def _agreed(
         if stop in ends:
             earlier[stop - first] = agree.clone()
         done = stop - first
-        n = done if stop in ends and stops(done, candidate, earlier) else n
         arrays = {"candidate": candidate, "agree": agree} | {f"agree_{m}": each for m, each in earlier.items()}
+        saved.note("agree", done, arrays)
+        n = done if stop in ends and stops(done, candidate, earlier) else n
         saved.save_if_due("agree", done, arrays, last=done == n)
         if done == n:
             break
     earlier.pop(n, None)
-    labels = frozen(copied(candidate_leaving(), np.int32)[0])  # while a GPU may still be counting
+    labels = handed_over(copied(candidate_leaving(), np.int32)[0])  # while a GPU may still be counting
     others = {"earlier": {m: _leaving(each)() for m, each in earlier.items()}, "draws": ((first, first + n),)}
     tally = torch.bincount(agree.flatten().int(), minlength=n + 1) if agree.is_cuda else None
     votes = draws.record(labels, _leaving(agree)(), n=n, n0=n0, others={**about, **others})

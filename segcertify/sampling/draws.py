@@ -19,7 +19,7 @@ from segcertify.noise import Gaussian, Laplace, Noise, Uniform, described
 from segcertify.progress import Advance
 from segcertify.sampling.at_input import InputAnswers, may_be_labels
 from segcertify.sampling.batch_size import BUSY, halve_until_it_fits, out_of_memory
-from segcertify.sampling.identity import identity
+from segcertify.sampling.identity import identity, is_copy
 from segcertify.sampling.inputs import digested_beside, input_digest
 from segcertify.sampling.kernels.fused import fused, like_cuda
 from segcertify.sampling.kernels.philox import Law, is_fused
@@ -102,6 +102,7 @@ class Draws:
                 or self._made_now(phase, start, limit, stop)
             )
             if self.watch is not None:
+                self.settle(phase, start)
                 self.watch(phase, start, drawn.labels)
             start += size
             advance(size)  # before the yield: a run may end after this batch
@@ -173,7 +174,8 @@ class Draws:
             self.batch_size = size
         own, made = min(size, len(wanted)), min(size, places.new)
         if made > own:
-            self._made = ahead.start, drawn.part(slice(own, made))
+            joined_made = drawn.part(slice(own, made))  # others may be asked before they are counted
+            self._made = ahead.start, joined_made if is_copy(self.model) else joined_made.kept()
         return own, drawn if own == size else drawn.part(slice(own))
 
     def _places(self, left: int, phase: Phase, start: int) -> Places:
@@ -181,7 +183,8 @@ class Draws:
         if not self._evenly:
             return Places(min(self.most, left))
         found = self._open
-        owed = 0 if found is None or found.asked_among_others else len(found.again)
+        wanted = found is not None and not found.asked_among_others and found.size == self._partition.size
+        owed = len(found.again) if wanted and found is not None else 0
         places = self._partition.next(left, self.most, owed)
         if found is not None and not places.again:
             self.settle(phase, start)
@@ -197,7 +200,7 @@ class Draws:
             raise InputError(f"the model's components changed from {self.components} to {drawn.components}")
         if verification is not None:
             drawn = verification.first(drawn)
-            if whole and self._evenly and self.classes is not None:
+            if whole and self._evenly and drawn.output.is_floating_point():
                 self._open = verification
             else:
                 drawn = verification.compare(drawn)
@@ -231,13 +234,14 @@ class Draws:
         On CUDA nobody looked before: that waits for the device.
         """
         self.require_finite(phase, done)
-        if self._open is None:
+        if (found := self._open) is None:
             return
         try:
-            self._open.settle()
+            halve_until_it_fits(lambda attempt: found.settle(), 2)  # once more, if memory ran out
         except (InputError, RuntimeError) as error:
             raise self._failed(error, phase, done) from error
         self._open = None
+        self.require_finite(phase, done)
 
     def require_finite(self, phase: Phase, start: int) -> None:
         """Refuse the draws so far if the model gave scores that are not finite: the kernels only raise a flag."""

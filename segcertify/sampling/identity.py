@@ -41,6 +41,11 @@ class Execution:
         return {**self.original, EXECUTION: dict(self.how)}
 
 
+def is_copy(model: object) -> bool:
+    """Whether a model is a faster copy: of a network in evaluation mode, that nobody else runs or trains."""
+    return isinstance(getattr(model, EXECUTION, None), Execution)
+
+
 def identity(model: object) -> dict[str, Any]:
     """What decides a model's labels, as far as the model shows it, in plain values.
 

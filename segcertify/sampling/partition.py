@@ -37,24 +37,25 @@ class Partition:
     """
 
     def __init__(self, *, again: bool = True, or_one: bool = False) -> None:
-        self._again, self._or_one, self._size = again, or_one, 0
+        self._again, self._or_one, self.size = again, or_one, 0
 
     def next(self, left: int, most: int, owed: int) -> Places:
         """The next batch, of at most so many places, where ``owed`` draws of an earlier one are to be asked again.
 
         ``left`` is how many draws are left until batches have to end.
         """
-        if not self._again or (self._or_one and not self._size and left <= most):
+        if not self._again or (self._or_one and not self.size and left <= most):
             return Places(evenly(left, most)[0])
-        if not 0 < self._size <= most:
-            self._size = _least_waste(left + ENTRIES, most)
-            new = min(self._size, left)
-            return Places(new, others_follow=left > new == self._size > 1)
+        if not 0 < self.size <= most or 2 * self.size < min(left, most):  # none yet, too large or much too small
+            size = _least_waste(left + ENTRIES, most)
+            new = min(size, left)
+            self.size = size if new == size else 0
+            return Places(new, others_follow=left > new == size > 1)
         total = left + owed
-        spare = -total % self._size
-        if owed < self._size and spare <= max(SPARE * total, ENTRIES):
-            new = min(left, self._size - owed)
-            return Places(new, owed, self._size - owed - new)
+        spare = -total % self.size
+        if owed < self.size and spare <= max(SPARE * total, ENTRIES):
+            new = min(left, self.size - owed)
+            return Places(new, owed, self.size - owed - new)
         return Places(evenly(left, most)[0])
 
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import torch
 
-from segcertify.errors import InputError
 from segcertify.noise import Noise
 from segcertify.sampling.draws import Draws
-from segcertify.sampling.identity import identity, weights_state
+from segcertify.sampling.identity import identity, is_copy, weights_state
 from segcertify.sampling.inputs import finite_input, require_finite_input, sent
 from segcertify.sampling.probe import Probe, probe
 from segcertify.sampling.seeds import Seed
@@ -36,16 +35,16 @@ class Running:
         begin: Begin | None = None,
     ) -> Draws:  # fmt: skip
         """The draws at one input on a device, after the checks of the input and the model; ``seed`` draws theirs."""
-        self._noise.check(tuple(given.shape))
         begun = self._begun(given, device, seed, input_id, begin) if device.type == "cuda" else None
         require_ready(self._model, device)
+        self._noise.check(tuple(given.shape))
         if self._weights == (now := weights_state(self._model)) and begun is not None:
-            return begun
+            return begun()
         if self._weights != now:
-            self._weights, self._faster = now, for_sampling(self._model)
-            self.described = identity(self._faster)
+            faster = for_sampling(self._model)
+            self.described = identity(faster)
+            self._weights, self._faster, self._experience = now, faster, Experience()
             self._probes.clear()
-            self._experience = Experience()
         x = require_finite_input(sent(given, device))
         if _kind(x) not in self._probes:
             warn_of_units(x, self._noise)
@@ -54,22 +53,28 @@ class Running:
 
     def _begun(
         self, given: torch.Tensor, device: torch.device, seed: Callable[[], Seed], input_id: str, begin: Begin | None
-    ) -> Draws | None:
-        """Draws of the model as it was at the last call: a GPU is busy with the first of them while Python looks on.
+    ) -> Callable[[], Draws] | None:
+        """Gives draws of the model as it was at the last call, once it is known to be the same, or says what is wrong.
 
-        None if such inputs are not known, or if something is wrong: it is met again once all is checked, in its order.
+        A GPU is busy with the first of them while Python looks on. None for inputs of an unknown kind, and for models
+        of which no copy is run: a model itself may have been set to learn from what it sees.
         """
         x = sent(given, device)
-        if _kind(x) not in self._probes:
+        if begin is None or _kind(x) not in self._probes or not is_copy(self._faster):
             return None
-        require_finite, draws = finite_input(x), self._draws(given, x, seed(), input_id)
+        require_finite, draws, failed = finite_input(x), self._draws(given, x, seed(), input_id), list[Exception]()
         try:
-            if begin is not None:
-                begin(draws)
-        except (InputError, RuntimeError):
-            return None
-        require_finite()
-        return draws
+            begin(draws)
+        except Exception as error:  # told once all is checked, in its order
+            failed.append(error)
+
+        def found() -> Draws:
+            require_finite()
+            for error in failed:
+                raise error
+            return draws
+
+        return found
 
     def _draws(self, given: torch.Tensor, x: torch.Tensor, seed: Seed, input_id: str) -> Draws:
         """Draws at ``x``, which is what was ``given`` on its device."""

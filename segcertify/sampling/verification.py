@@ -37,7 +37,7 @@ from segcertify.sampling.cross_talk import (
     pairs,
     tolerance_of,
 )
-from segcertify.sampling.identity import EXECUTION, Execution
+from segcertify.sampling.identity import is_copy
 from segcertify.sampling.outputs import Outputs
 from segcertify.sampling.probe import dependent_answers, dependent_noise
 from segcertify.sampling.stages import stage
@@ -72,7 +72,7 @@ class Verification:
         self._ahead: dict[int, Answers] = {}
         self._among: Comparison | None = None
         self._asks_few = not (later and len(batch) in draws.probe.sizes)
-        self._own = draws.x.is_cuda and isinstance(getattr(draws.model, EXECUTION, None), Execution)
+        self._own = draws.x.is_cuda and is_copy(draws.model)
         """Whether the model's answers lie in memory of their own: it does not use that again."""
         asked_now = self._own and self._asks_few
         self._before = torch.cuda.current_stream(draws.x.device).record_event() if asked_now else None
@@ -81,6 +81,11 @@ class Verification:
     def again(self) -> list[Address]:
         """The draws that are asked again, in their order."""
         return [self._batch[entry] for entry in self._entries]
+
+    @property
+    def size(self) -> int:
+        """Of the batch."""
+        return len(self._batch)
 
     @property
     def asked_among_others(self) -> bool:
@@ -118,7 +123,7 @@ class Verification:
         alike = among is not None and not among.found
         if self._asks_few or not alike:
             self._settle_few(alike=alike, asked=among is not None)
-        self._draws.probe.sizes.add(len(self._batch))
+        self._draws.probe.sizes.add(self.size)
 
     def _settle_few(self, *, alike: bool, asked: bool) -> None:
         """The same by what few were asked at a time.

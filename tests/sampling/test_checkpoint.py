@@ -7,6 +7,7 @@ from segmenters import NOISE, Conv, image, same, stripes
 
 import segcertify as sc
 from segcertify.sampling.checkpoint import recorded_seed
+from segcertify.sampling.draws import Draws
 from segcertify.storage import archive
 
 SETTINGS = {"noise": NOISE, "n": 60, "n0": 20, "batch_size": 4, "seed": 0}
@@ -264,3 +265,23 @@ def test_rounding_is_a_share_of_the_range_of_the_logits(tmp_path, scale, offset)
     assert same(sc.sample(logits(3e-4), x, **settings, checkpoint=path), first)
     with pytest.raises(sc.InputError, match="was written with another model"):
         sc.sample(logits(0.03), x, **settings, checkpoint=path)
+
+
+def test_a_failure_at_a_look_leaves_no_counts_of_more_draws_than_the_file_says(tmp_path, monkeypatch):
+    """What `until` is asked with is looked at first, which may fail once: by then the counts are of more draws."""
+    settle, failures = Draws.settle, [sc.ModelError("memory ran out")]
+
+    def fails_once(draws, phase, done):
+        if done == 140 and failures:
+            raise failures.pop()
+        settle(draws, phase, done)
+
+    run = {"noise": NOISE, "n": 200, "n0": 10, "seed": 0, "batch_size": 60, "looks": (80, 140, 200)}
+    whole = sc.sample(stripes, image(), **run, until=lambda votes: False)
+    monkeypatch.setattr(Draws, "settle", fails_once)
+    file = tmp_path / "run"
+    given = {**run, "until": lambda votes: False, "checkpoint": file, "checkpoint_every": 1000}
+    with pytest.raises(sc.InputError, match="memory ran out"):
+        sc.sample(stripes, image(), **given)
+    resumed = sc.sample(stripes, image(), **given)
+    assert same(resumed, whole)

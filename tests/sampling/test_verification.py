@@ -5,6 +5,7 @@ import torch
 from segmenters import NOISE, image, same
 
 import segcertify as sc
+from segcertify.sampling.outputs import Outputs
 from segcertify.sampling.streams import DrawStream
 from segcertify.sampling.verification import Verification
 
@@ -372,3 +373,42 @@ def test_a_noise_that_its_batch_decides_is_refused(as_on_cuda):
 
     with pytest.raises(sc.InputError, match="the noise of a draw depends on the other draws"):
         sc.sample(right, image(), noise=Shared(0.25), n=100, n0=10, seed=0)
+
+
+@pytest.mark.parametrize(("n0", "prefix", "size"), [(1, 2, 3), (1, 1, 2), (2, 1, 3), (2, 3, 5), (1, 3, 4)])
+def test_small_first_batches_are_looked_at_too(as_on_cuda, n0, prefix, size):
+    """Before the first prefix fewer draws are made than a batch would hold: its size is not that of the next."""
+    model = Company(lambda logits, batch: logits.roll(1, 0) if len(logits) == size else logits, above=1)
+    with pytest.raises(sc.InputError, match=REFUSED):
+        sc.sample(model, image(), noise=NOISE, n=100, n0=n0, prefixes=(prefix,), seed=0)
+
+
+def test_nobody_watches_label_maps_that_were_not_looked_at(as_on_cuda):
+    seen = []
+    with pytest.raises(sc.InputError, match=REFUSED):
+        sc.Smooth(Company(mean(0.1)), NOISE, seed=0).votes(
+            image(), n=100, n0=10, watch=lambda phase, start, labels: seen.append(start)
+        )
+    assert not seen
+
+
+def test_others_stand_beside_in_batches_of_one_size_alone(as_on_cuda):
+    """Where prefixes part a run, batches of another size tell of rounding, and nothing of places."""
+    noise = torch.randn(right(image()[None]).shape[1:], generator=torch.Generator().manual_seed(0)).double()
+
+    def of_the_size(logits):
+        return 0.004 * len(logits) ** 0.5 * noise
+
+    smooth = sc.Smooth(Company(rounding=of_the_size), NOISE, seed=0)
+    smooth.votes(image(), n=86, n0=10, prefixes=(25, 50))
+    assert not smooth._running._experience.by_place
+
+
+def test_draws_that_wait_to_be_counted_lie_where_no_model_writes(as_on_cuda, monkeypatch):
+    """A checkpoint that falls due after the candidates asks the model again."""
+    kept = []
+    monkeypatch.setattr(Outputs, "kept", lambda outputs: kept.append(outputs) or outputs)
+    draws = sc.Smooth(right, NOISE, seed=0).draws(image())
+    draws.begin(n=100, n0=10)
+    assert draws._made is not None
+    assert any(outputs is draws._made[1] for outputs in kept)
