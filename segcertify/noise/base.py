@@ -2,8 +2,10 @@
 
 import dataclasses
 import math
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -201,10 +203,15 @@ def filled(x: Tensor, streams: Sequence[Stream], law: str) -> Tensor:
         for stream, entry in zip(streams, entries, strict=True):
             _fill(stream, entry, law)
         return batch
-    with ThreadPoolExecutor(threads) as pool:  # a new one for each batch: none that a forked process would lack
-        for _ in pool.map(_fill, streams, entries, [law] * len(entries)):
-            pass
+    for _ in _pool(os.getpid(), threads).map(_fill, streams, entries, [law] * len(entries)):
+        pass
     return batch
+
+
+@cache
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """The threads of a process: one that was forked has none of its parent's."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="noise")
 
 
 def _fill(stream: Stream, entry: Tensor, law: str) -> None:

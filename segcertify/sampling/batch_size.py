@@ -56,15 +56,19 @@ def out_of_memory(error: Exception) -> bool:
     )
 
 
-def fitting_batch_size(x: torch.Tensor, output: torch.Tensor) -> int:
-    """A batch size that should fit: from the peak since `forget_peak` on CUDA, from sizes elsewhere."""
+def fitting_batch_size(x: torch.Tensor, output: torch.Tensor, threads: int = 1) -> int:
+    """A batch size that should fit: from the peak since `forget_peak` on CUDA, from sizes elsewhere.
+
+    On the CPU so many threads draw noise, an entry each at a time: all have as many of a larger batch.
+    """
     if x.is_cuda:
         each = (torch.cuda.max_memory_allocated(x.device) - torch.cuda.memory_allocated(x.device)) / len(output)
         cached = torch.cuda.memory_reserved(x.device) - torch.cuda.memory_allocated(x.device)
         budget = (torch.cuda.mem_get_info(x.device)[0] + cached) / 2  # torch can use again what it has cached
     else:
         each, budget = ACTIVATIONS * max(x.numel(), output[0].numel()), HOST_BUDGET
-    return int(min(max(budget / max(each, 1), 1), LARGEST_BATCH))
+    size = int(min(max(budget / max(each, 1), 1), LARGEST_BATCH))
+    return size if x.is_cuda or size < threads else size - size % threads
 
 
 def probe_size(x: torch.Tensor) -> int:

@@ -66,7 +66,7 @@ def probe(model: Segmenter, noise: Noise, like: torch.Tensor, batch_size: int | 
         raise InputError(f"the model gave shape {tuple(output.shape)}: no components to certify")
     if not _resizes(model):
         _warn_of_cropping(tuple(output.shape), tuple(batch.shape[2:]))
-    fitting = batch_size or fitting_batch_size(fixed, output)
+    fitting = batch_size or fitting_batch_size(fixed, output, torch.get_num_threads())
     classes = output.shape[1] if output.is_floating_point() else None
     seconds = 0.0 if like.is_cuda else seconds / len(output)
     found = answers(output[0], labels[0])

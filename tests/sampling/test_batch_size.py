@@ -41,6 +41,10 @@ def test_on_the_host_small_inputs_come_in_large_batches(shape, size):
     x = torch.zeros(shape)
     assert fitting_batch_size(x, torch.zeros(1, 2, *shape[1:])) == size
     assert fitting_batch_size(torch.zeros(3, 4, 4), x.expand(2, *shape)) == size
+    for threads in (2, 3, 64):
+        fitting = fitting_batch_size(x, torch.zeros(1, 2, *shape[1:]), threads)
+        assert size - threads < fitting <= size
+        assert fitting % threads == 0 or fitting == size < threads
 
 
 def test_on_a_gpu_half_of_the_free_memory_is_used(monkeypatch):
