@@ -101,15 +101,19 @@ def asked(page, script):
 
 
 DRAWN = """
+    const hop = () => new Promise((done) => {
+        const { port1, port2 } = new MessageChannel();
+        port1.onmessage = done;
+        port2.postMessage(0);
+    });
     for (let i = 0; i < 2e4 && ["Certificate", "Evaluation"].includes(document.querySelector("h1").textContent); i++) {
-        await new Promise((done) => {
-            const { port1, port2 } = new MessageChannel();
-            port1.onmessage = done;
-            port2.postMessage(0);
-        });
+        await hop();
     }
 """
-"""Waits until a page has its own heading. Timers would not: Chromium's clock runs ahead while the page is unpacked."""
+"""Waits until a page has its own heading. Timers would not: Chromium's clock runs ahead while the page is unpacked.
+
+Scripts may ``await hop()`` to wait for what the page does meanwhile.
+"""
 
 
 def reached(page, script, *options):

@@ -322,8 +322,12 @@ def test_scenes_open_by_mouse_and_by_keys(run, folder, tmp_path):
         key("]"); seen.claim = shown("claim").value;
         key("["); key("["); key("["); seen.base = [shown("claim").value, shown("sentence").textContent];
         key("/"); seen.focus = document.activeElement.id;
-        await new Promise((done) => setTimeout(done, 500));
-        seen.drawn = document.querySelectorAll("#gallery canvas[data-drawn=yes]").length;
+        const pictures = () => document.querySelectorAll("#gallery canvas[data-drawn=yes]").length;
+        for (let i = 0; i < 100 && !pictures(); i++) {
+            await new Promise((done) => setTimeout(done, 50));
+            for (let j = 0; j < 200; j++) await hop();
+        }
+        seen.drawn = pictures();
         """,
     )  # fmt: skip
     assert seen["closed"] is False
