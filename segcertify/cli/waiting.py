@@ -7,10 +7,10 @@ BUSY = 1.5
 
 
 SPINS = 20_000
-"""How often a thread of a process looks before it sleeps, which takes some tenths of a millisecond.
+"""How often a thread of a process looks before it sleeps.
 
 GNU's OpenMP, with which torch comes, looks 300,000 times: after each pass of a network a thread keeps a processor busy
-for milliseconds, which the threads that draw the next noise need. Noise took 1.4 times as long for it.
+that the threads that draw the next noise need (``benchmarks/cpu.py`` with and without it shows how much).
 """
 
 
